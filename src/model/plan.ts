@@ -1,4 +1,5 @@
 /** The plan: every decision about one family's traffic, free of tool syntax. `makePlan` (planner.ts) computes it. */
+import type { Context } from "./context.ts";
 import type { Protocol } from "./service.ts";
 import type { ServiceInput } from "./snapshot.ts";
 
@@ -30,8 +31,8 @@ export interface PortPlan {
   readonly nodePort: number;
   readonly externalIPs: readonly string[];
   readonly loadBalancerIPs: readonly string[];
-  /** This family's CIDRs. Undefined: everyone may come; empty: the Service names only ranges of the other family, nobody of this one may. */
-  readonly sourceRanges: readonly string[] | undefined;
+  /** This family's CIDRs in the Service's order; empty: everyone may come. Applies to load-balancer addresses only. */
+  readonly sourceRanges: readonly string[];
   readonly affinitySeconds: number;
   /** Traffic to the cluster IP. */
   readonly internal: Fate;
@@ -65,6 +66,16 @@ export interface ServicePlan {
   readonly endpointCount: number;
 }
 
+export interface PlanMemory {
+  readonly context: Context;
+  /** By key, sorted; before conflicts are resolved. Services of the other family have no plan. */
+  readonly base: ReadonlyMap<string, { readonly input: ServiceInput; readonly plan: ServicePlan | undefined }>;
+  /** Frontends (`ip/proto/port`, `/proto/nodePort`) that a Service claims but an older one owns, by Service key. */
+  readonly lost: ReadonlyMap<string, ReadonlySet<string>>;
+  /** `serviceCIDRs` of the snapshot, for identity. */
+  readonly cidrs: readonly string[];
+}
+
 export interface Plan {
   /** Sorted by Service key. Services without an address in this family are absent. */
   readonly services: ReadonlyMap<string, ServicePlan>;
@@ -74,6 +85,8 @@ export interface Plan {
   readonly noLocalEndpoints: { readonly internal: number; readonly external: number };
   /** Canonical ServiceCIDRs of this family, sorted (nftables). */
   readonly serviceCIDRs: readonly string[];
+  /** What the planner needs to plan the next snapshot with little work; nobody else reads it. */
+  readonly memory: PlanMemory;
   /** Addresses or node ports claimed by two Services, and who lost: one line each, already printable. */
   readonly conflicts: readonly string[];
 }
