@@ -48,6 +48,8 @@ export interface Backend<S, O> {
   observe(context: Context): Reading<O>;
   /** Smallest ordered steps. `now`: milliseconds since the epoch. */
   diff(from: From<S, O>, to: S, context: Context, now: number): Change<S>;
+  /** Reads what decides about draining objects (connection counts) into the state; undefined: nothing drains. */
+  refresh?(state: S, context: Context): Reading<S> | undefined;
   /** A cheap look for drift against the state last applied; must not list whole large tables. */
   inspect(state: S, context: Context): Reading<readonly Drift[]>;
   /** Service keys that a failed step's error names (by line), or none when it cannot tell. */

@@ -1,4 +1,4 @@
-/** What one sync did, as data: metrics, health, events and conntrack follow-up read it. */
+/** What one sync of one family did, as data: metrics, health, events and conntrack follow-up read it. */
 import type { ProxyMode } from "./context.ts";
 import type { FamilyName } from "./family.ts";
 
@@ -34,11 +34,14 @@ export interface SyncReport {
   readonly stages: StageTimes;
   /** Backend counters: iptables `filter`, `nat` (rules owned), `filter_last`, `nat_last` (rules written); others as named there. */
   readonly counts: Readonly<Record<string, number>>;
-  /** Changes since the last successful sync. */
-  readonly serviceChanges: number;
-  readonly endpointChanges: number;
   /** Trigger times (ms since the epoch) of the endpoint changes that this sync programmed; kept over failed syncs. */
   readonly triggers: readonly number[];
   readonly noLocalEndpoints: { readonly internal: number; readonly external: number };
   readonly quarantined: readonly Quarantine[];
+}
+
+/** Changes that arrived from the API, counted by the app over both families (metrics `sync_proxy_rules_*_changes_*`). */
+export interface ChangeCounts {
+  readonly services: number;
+  readonly endpoints: number;
 }
