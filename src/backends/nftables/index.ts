@@ -1,0 +1,56 @@
+/** The nftables backend: table `kube-proxy` in `ip` and `ip6`, in kube-proxy's layout. */
+import type { Context } from "../../model/context.ts";
+import type { Plan } from "../../model/plan.ts";
+import { printTableRemoval, TABLE } from "../../tools/nft.ts";
+import type { Backend } from "../backend.ts";
+import { baseObjects } from "./base.ts";
+import { blameServices } from "./blame.ts";
+import { diffStates } from "./diff.ts";
+import { inspectTable } from "./inspect.ts";
+import { type NftObserved, observeTable, repair } from "./repair.ts";
+import { serviceObjects, serviceSettings } from "./service.ts";
+import type { NftState, Objects, ServiceObjects } from "./state.ts";
+
+export type { NftObserved } from "./repair.ts";
+export type { NftState } from "./state.ts";
+
+export const nftables: Backend<NftState, NftObserved> = {
+  // Nothing: node ports stay off loopback, and forwarding belongs to whoever sets up the node.
+  setup: () => [],
+  desired,
+  observe: observeTable,
+  diff: (from, to, context, now) =>
+    from.kind === "state" ? diffStates(from.state, to, context, now) : repair(from.observed, to, context, now),
+  inspect: inspectTable,
+  blame: blameServices,
+  cleanup: ({ family }) => [
+    {
+      kind: "exec",
+      tool: "nft",
+      args: ["-f", "-"],
+      input: printTableRemoval(family),
+      about: `removal of table ${family.nft} ${TABLE}`,
+    },
+  ],
+};
+
+function desired(plan: Plan, context: Context, previous: NftState | undefined): NftState {
+  const settings = serviceSettings(context);
+  const old = previous?.settings === settings ? previous : undefined;
+  const services = new Map<string, ServiceObjects>();
+  for (const [key, service] of plan.services) {
+    const before = old?.services.get(key);
+    services.set(key, before?.plan === service ? before : serviceObjects(service, context));
+  }
+  return {
+    base: sameOrNew(old?.base, baseObjects(context, plan.serviceCIDRs)),
+    services,
+    settings,
+    condemned: new Map(),
+  };
+}
+
+/** The fixed objects are few: comparing their text is cheap, and an equal one keeps its identity. */
+function sameOrNew(old: Objects | undefined, made: Objects): Objects {
+  return old !== undefined && JSON.stringify(old) === JSON.stringify(made) ? old : made;
+}

@@ -1,0 +1,33 @@
+/** A state by the names of its objects, for comparing with what the kernel holds. */
+import type { NftChain, NftElement, NftHook, NftSet } from "../../tools/nft.ts";
+import type { ListedChain } from "../../tools/nft-list.ts";
+import type { NftState } from "./state.ts";
+
+export interface Wanted {
+  readonly chains: ReadonlyMap<string, NftChain>;
+  readonly sets: ReadonlyMap<string, NftSet>;
+  /** By set. Dynamic sets have no entry. */
+  readonly elements: ReadonlyMap<string, ReadonlyMap<string, NftElement>>;
+}
+
+export function flatten(state: NftState): Wanted {
+  const chains = new Map<string, NftChain>();
+  const sets = new Map<string, NftSet>();
+  const elements = new Map<string, Map<string, NftElement>>();
+  for (const group of [state.base, ...state.services.values()]) {
+    for (const chain of group.chains) chains.set(chain.name, chain);
+    for (const set of group.sets) {
+      sets.set(set.name, set);
+      if (set.dynamicTimeout === undefined) elements.set(set.name, new Map());
+    }
+  }
+  for (const group of [state.base, ...state.services.values()])
+    for (const element of group.elements) elements.get(element.set)?.set(element.key, element);
+  return { chains, sets, elements };
+}
+
+/** Whether a listed chain is the base chain, or the plain chain, that it should be. */
+export function sameHook({ hook: listed }: ListedChain, hook: NftHook | undefined): boolean {
+  if (listed === undefined || hook === undefined) return listed === undefined && hook === undefined;
+  return listed.accept && listed.type === hook.type && listed.hook === hook.hook && listed.priority === hook.priority;
+}
