@@ -11,10 +11,12 @@ import { device, host, proto, type RenderedService, ServiceText } from "./servic
 /** `comments` false: the short form for large clusters. */
 export function renderService(plan: ServicePlan, context: Context, comments: boolean): RenderedService {
   const out = new ServiceText(context, comments);
-  for (const port of plan.ports) renderPort(out, port);
-  if (plan.healthCheck !== undefined) {
-    const words = [...proto("tcp", plan.healthCheck.port, out.note(`${plan.key} health check node port`))];
-    out.send(dispatch.healthChecks, [...words, jump("ACCEPT")]);
+  for (const port of plan.ports) {
+    renderPort(out, port);
+    if (plan.healthCheck === undefined) continue;
+    // One a port as kube-proxy does, though all are for the same listener.
+    const note = out.note(`${port.name} health check node port`);
+    out.send(dispatch.healthChecks, [...proto("tcp", plan.healthCheck.port, note), jump("ACCEPT")]);
   }
   return out.finish(plan);
 }

@@ -21,14 +21,12 @@ describe.each(variants)("recorded cases with iptables-%s", (variant) => {
     const ns = await Namespace.open(variant);
     open.push(ns);
     for (const family of familyNames) {
-      const context = {
-        ...recorded.contexts[family],
-        facts: { ...recorded.contexts[family].facts, iptables: variant },
-      };
-      ns.run(iptables.setup(context));
       let plan: Plan | undefined;
       let state: IptablesState | undefined;
       for (const [i, step] of recorded.steps.entries()) {
+        const facts = { ...step.contexts[family].facts, iptables: variant };
+        const context = { ...step.contexts[family], facts };
+        if (i === 0) ns.run(iptables.setup(context));
         const want = step.recorded[family];
         if (want === undefined) continue;
         plan = makePlan(step.snapshot, context, plan);

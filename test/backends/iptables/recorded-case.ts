@@ -37,6 +37,7 @@ interface RawCase {
 }
 
 export interface RecordedStep {
+  readonly contexts: Readonly<Record<FamilyName, Context>>;
   readonly snapshot: Snapshot;
   /** Canonical iptables-save by family; undefined: nothing recorded. */
   readonly recorded: Readonly<Record<FamilyName, string | undefined>>;
@@ -44,7 +45,6 @@ export interface RecordedStep {
 
 export interface RecordedCase {
   readonly name: string;
-  readonly contexts: Readonly<Record<FamilyName, Context>>;
   readonly steps: readonly RecordedStep[];
 }
 
@@ -67,12 +67,15 @@ export function readCase(name: string): RecordedCase {
     const path = (what: string): string => join(casesRoot, name, "iptables", `${i + 1}.${what}`);
     const text = (what: string): string | undefined =>
       existsSync(path(what)) ? readFileSync(path(what), "utf8") : undefined;
+    const snapshot = snapshotOf([...objects.values()], node);
+    const zone = snapshot.node?.zone ?? "";
     return {
-      snapshot: snapshotOf([...objects.values()], node),
+      contexts: { IPv4: contextOf(raw, zone, "IPv4"), IPv6: contextOf(raw, zone, "IPv6") },
+      snapshot,
       recorded: { IPv4: text("iptables"), IPv6: text("ip6tables") },
     };
   });
-  return { name, contexts: { IPv4: contextOf(raw, "IPv4"), IPv6: contextOf(raw, "IPv6") }, steps };
+  return { name, steps };
 }
 
 // --- internal ---
@@ -118,7 +121,7 @@ function snapshotOf(objects: readonly RawObject[], rawNodeObject: unknown): Snap
   return { services: new Map(inputs), node, serviceCIDRs: [] };
 }
 
-function contextOf(raw: RawCase, family: FamilyName): Context {
+function contextOf(raw: RawCase, zone: string, family: FamilyName): Context {
   const { config = {} } = raw;
   const six = family === "IPv6";
   const ofFamily = (list: readonly string[]): string | undefined => list.find((a) => a.includes(":") === six);
@@ -127,13 +130,12 @@ function contextOf(raw: RawCase, family: FamilyName): Context {
   const addresses = config.nodePortAddresses ?? [];
   const zero = six ? "::/0" : "0.0.0.0/0";
   const any = !addresses.some((a) => a === "primary" || a.includes(":") === six) || addresses.includes(zero);
-  const labels = raw.node?.labels ?? { "topology.kubernetes.io/zone": "zone-a" };
   return {
     mode: "iptables",
     family: families[family],
     nodeName: raw.node?.name ?? "node-1",
     nodeIP,
-    zone: labels["topology.kubernetes.io/zone"] ?? "",
+    zone,
     detectLocal: detectorOf(raw, ofFamily),
     nodePorts: { any, addresses: [nodeIP], loopback: any },
     masqueradeAll: config.iptables?.masqueradeAll ?? false,
