@@ -1,0 +1,32 @@
+/** The subcommands of the program. Each lives in its own file and is loaded only when called, so that the proxy starts fast. */
+import type { FlagTable } from "./flag.ts";
+import type { ParsedFlags } from "./parse.ts";
+
+/** Where a command writes; whole lines or text, nothing lost at exit. */
+export interface Output {
+  readonly out: (text: string) => void;
+  readonly err: (text: string) => void;
+  /** Columns of the terminal, 80 when there is none. */
+  readonly width: number;
+}
+
+/** What a command's file exports as `command`. */
+export interface CommandModule {
+  /** Its own flags; --help is added. */
+  readonly flags: FlagTable;
+  /** What follows the name in the usage line, e.g. `[flags] SERVICE`. */
+  readonly usage: string;
+  /** What it does, a few sentences, for its --help. */
+  readonly about: string;
+  /** Exit code. ConfigError is printed by the caller and gives 1. */
+  readonly run: (parsed: ParsedFlags, output: Output) => Promise<number>;
+}
+
+export interface Command {
+  readonly name: string;
+  readonly summary: string;
+  readonly load: () => Promise<{ readonly command: CommandModule }>;
+}
+
+/** In the order of --help. Add `{ name: "render", summary: "…", load: () => import("./render.ts") }`. */
+export const commands: readonly Command[] = [];
