@@ -1,11 +1,10 @@
 /** Executes Steps in order, the one door from the pure parts to the host; stops at the first failure. */
 import type { Log } from "../model/log.ts";
 import type { ExecStep, Step, StepResult, SysctlStep } from "../model/step.ts";
-import { CommandError, type CommandFacts } from "./command-error.ts";
-import { type ExecOptions, execute, type Outcome } from "./exec.ts";
-import { lockHolders, xtablesLock } from "./lock-holder.ts";
-import { namedLines } from "./named-lines.ts";
-import { applySysctl, errorCode, procSys } from "./sysctl.ts";
+import { CommandError } from "./command-error.ts";
+import { commandFailure } from "./command-failure.ts";
+import { type ExecOptions, execute } from "./exec.ts";
+import { applySysctl, procSys } from "./sysctl.ts";
 
 export interface RunOptions extends Omit<ExecOptions, "onStdout"> {
   /** Told of sysctls that were written (level 1) or could not be, but are not required. */
@@ -53,23 +52,7 @@ async function runExec(step: ExecStep, index: number, before: StepResult[], opti
     if (trouble === "missing") return { exitCode: -1, stdout, stderr };
     if (trouble === undefined && exitCode !== undefined) return { exitCode, stdout, stderr };
   }
-  throw new CommandError(factsOf(step, outcome, options), index, [...before], outcome.cause);
-}
-
-function factsOf(step: ExecStep, outcome: Outcome, options: RunOptions): CommandFacts {
-  const waits = outcome.exitCode === 4 && outcome.stderr.includes("xtables lock");
-  return {
-    argv: [outcome.path ?? step.tool, ...step.args],
-    about: step.about,
-    exitCode: outcome.exitCode,
-    signal: outcome.signal,
-    trouble: outcome.trouble,
-    timeoutMs: step.timeoutMs ?? 30_000,
-    detail: outcome.cause === undefined ? undefined : errorCode(outcome.cause),
-    stderr: outcome.stderr,
-    inputLines: namedLines(outcome.stderr, step.input),
-    lockHolders: waits ? lockHolders(options.lockFile ?? xtablesLock) : [],
-  };
+  throw commandFailure(step, outcome, index, [...before], options.lockFile);
 }
 
 function runSysctl(step: SysctlStep, index: number, before: StepResult[], options: RunOptions): void {

@@ -1,0 +1,102 @@
+/** Which UDP flows are stale, why, and the classes they are deleted by. */
+import type { UdpFlow } from "../tools/conntrack.ts";
+import { addressKey, type FrontendKey, type Frontends, nodePortKey } from "./frontends.ts";
+
+/**
+ * `endpoint`: it answers from something that no longer serves · `untranslated`: it began when there was no rule or no
+ * endpoint, and would stay so · `frontend`: its Service, port or address went away.
+ */
+export type Reason = "endpoint" | "untranslated" | "frontend";
+
+export type Verdict =
+  | { readonly kind: "foreign" }
+  | { readonly kind: "healthy" }
+  | { readonly kind: "stale"; readonly reason: Reason /** PortPlan name. */; readonly service: string };
+
+/** Frontends that nobody has any more, by key, with the port's name; kept until a clean-up succeeded. */
+export type Retired = ReadonlyMap<FrontendKey, string>;
+
+const foreign: Verdict = { kind: "foreign" };
+const healthy: Verdict = { kind: "healthy" };
+
+/** A flow is ours only when its destination address and port both are; a living owner comes before a retired one. */
+export function judge(flow: UdpFlow, frontends: Frontends, retired: Retired): Verdict {
+  const key = addressKey(flow.dst, flow.dport);
+  const portKey = nodePortKey(flow.dport);
+  const isNodePort = (frontends.owners.has(portKey) || retired.has(portKey)) && frontends.isNodePortAddress(flow.dst);
+  const owner = frontends.owners.get(key) ?? (isNodePort ? frontends.owners.get(portKey) : undefined);
+  if (owner !== undefined) {
+    if (owner.backends.has(addressKey(flow.replySrc, flow.replySport))) return healthy;
+    const untranslated = flow.replySrc === flow.dst && flow.replySport === flow.dport;
+    return { kind: "stale", reason: untranslated ? "untranslated" : "endpoint", service: owner.name };
+  }
+  const former = retired.get(key) ?? (isNodePort ? retired.get(portKey) : undefined);
+  return former === undefined ? foreign : { kind: "stale", reason: "frontend", service: former };
+}
+
+/** Flows that are alike for the rules: deleted by one command. */
+export interface StaleClass {
+  readonly flow: UdpFlow;
+  readonly service: string;
+  readonly reason: Reason;
+  readonly count: number;
+}
+
+export interface Sorted {
+  /** Largest first: most relief early. */
+  readonly stale: readonly StaleClass[];
+  /** Flows of our frontends that stay. */
+  readonly healthy: number;
+}
+
+/** Takes flows one by one; memory grows with the number of stale classes, not of flows. */
+export class FlowSorter {
+  readonly #classes = new Map<string, { -readonly [K in keyof StaleClass]: StaleClass[K] }>();
+  #healthy = 0;
+
+  constructor(
+    readonly frontends: Frontends,
+    readonly retired: Retired,
+  ) {}
+
+  add(flow: UdpFlow): void {
+    const verdict = judge(flow, this.frontends, this.retired);
+    if (verdict.kind === "healthy") this.#healthy++;
+    if (verdict.kind !== "stale") return;
+    const key = `${flow.dst} ${flow.dport} ${flow.replySrc} ${flow.replySport}`;
+    const known = this.#classes.get(key);
+    if (known !== undefined) known.count++;
+    else this.#classes.set(key, { flow, service: verdict.service, reason: verdict.reason, count: 1 });
+  }
+
+  result(): Sorted {
+    return { stale: [...this.#classes.values()].sort((a, b) => b.count - a.count), healthy: this.#healthy };
+  }
+}
+
+/** `41 of dns/kube-dns:dns (endpoint 10.1.0.2 gone), 2 of …`: at most five Services, then how many more. */
+export function describeStale(stale: readonly StaleClass[]): string {
+  const groups = new Map<string, { count: number; about: string; ips: Set<string> }>();
+  for (const { service, reason, count, flow } of stale) {
+    const key = `${service} ${reason}`;
+    const group = groups.get(key) ?? { count: 0, about: service, ips: new Set<string>() };
+    group.count += count;
+    if (reason === "endpoint") group.ips.add(flow.replySrc);
+    groups.set(key, group);
+  }
+  const texts = [...groups].map(([key, group]) => {
+    const reason = key.slice(group.about.length + 1);
+    return `${group.count} of ${group.about} (${explain(reason, [...group.ips])})`;
+  });
+  const more = texts.length > 5 ? [`${texts.length - 5} more Services`] : [];
+  return [...texts.slice(0, 5), ...more].join(", ");
+}
+
+function explain(reason: string, ips: readonly string[]): string {
+  if (reason === "frontend") return "port, address or Service gone";
+  if (reason === "untranslated") return "never sent to an endpoint";
+  const shown = ips.slice(0, 3).join(", ");
+  return ips.length > 3
+    ? `endpoints ${shown} and ${ips.length - 3} more gone`
+    : `endpoint${ips.length > 1 ? "s" : ""} ${shown} gone`;
+}
