@@ -54,6 +54,11 @@ export interface Backend<S, O> {
   inspect(state: S, context: Context): Reading<readonly Drift[]>;
   /** Service keys that a failed step's error names (by line), or none when it cannot tell. */
   blame(step: Step, stderr: string): readonly string[];
-  /** Remove all that this backend could ever have made in this family. */
-  cleanup(context: Context): readonly Step[];
+  /** A cheap look (no module is loaded) whether `cleanup` has anything to remove. Absent: always clean. */
+  leftovers?(context: Context): Reading<boolean>;
+  /**
+   * Remove all that this backend could ever have made in this family. `observed`: what `observe` just read; ipvs needs it
+   * to tell its virtual servers from foreign ones.
+   */
+  cleanup(context: Context, observed?: O): readonly Step[];
 }

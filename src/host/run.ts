@@ -47,7 +47,8 @@ export async function runSteps(steps: readonly Step[], options: RunOptions = {})
 async function runExec(step: ExecStep, index: number, before: StepResult[], options: RunOptions): Promise<StepResult> {
   const outcome = await execute(step, options);
   const { exitCode, stdout, stderr, trouble } = outcome;
-  if (trouble === undefined && exitCode === 0) return { exitCode, stdout, stderr };
+  const silent = step.stderrFails !== true || stderr.trim() === "";
+  if (trouble === undefined && exitCode === 0 && silent) return { exitCode, stdout, stderr };
   if (step.mayFail === true) {
     if (trouble === "missing") return { exitCode: -1, stdout, stderr };
     if (trouble === undefined && exitCode !== undefined) return { exitCode, stdout, stderr };

@@ -9,6 +9,8 @@ export interface ExecStep {
   readonly input?: readonly string[];
   /** Non-zero exits are a result, not an error. */
   readonly mayFail?: boolean;
+  /** Anything on standard error is a failure too: `ipvsadm -R` goes on after a bad line and then exits 0 (measured). */
+  readonly stderrFails?: boolean;
   /** Default 30,000. */
   readonly timeoutMs?: number;
   /** For logs and errors: what this is about, e.g. `KUBE-SVC chains 1–300`. */
