@@ -28,12 +28,13 @@ export interface Notifier {
 /** Picks a way: the C library's sendto, else the systemd-notify program (which needs NotifyAccess=all). */
 export async function createNotifier(
   socket: string | undefined,
-  program = Bun.which("systemd-notify"),
+  program: string | null = Bun.which("systemd-notify"),
+  libraries: readonly string[] = cLibraries,
 ): Promise<Notifier> {
   if (socket === undefined) return none(undefined);
   const address = unixAddress(socket);
   if (address === undefined) return none(`NOTIFY_SOCKET ${JSON.stringify(socket)} is no path and no abstract name`);
-  const send = await openSender(address);
+  const send = await openSender(address, libraries);
   if (send) return { way: "socket", problem: undefined, send };
   if (program)
     return { way: "systemd-notify", problem: undefined, send: (state) => spawnNotify(program, socket, state) };
@@ -65,12 +66,15 @@ export function unixAddress(socket: string): Uint8Array | undefined {
   return bytes;
 }
 
-const libraries = ["libc.so.6", "libc.so", `libc.musl-${process.arch === "arm64" ? "aarch64" : "x86_64"}.so.1`];
+const cLibraries = ["libc.so.6", "libc.so", `libc.musl-${process.arch === "arm64" ? "aarch64" : "x86_64"}.so.1`];
 const datagramNonblockCloexec = 2 | 0o4000 | 0o2000000;
 const dontWaitNoSignal = 0x40 | 0x4000;
 
 /** Bun has no unix datagrams (bun.md section 7: its FFI works in the compiled glibc binary). Undefined: no library. */
-async function openSender(address: Uint8Array): Promise<((state: string) => boolean) | undefined> {
+async function openSender(
+  address: Uint8Array,
+  libraries: readonly string[],
+): Promise<((state: string) => boolean) | undefined> {
   try {
     const { dlopen } = await import("bun:ffi");
     const symbols = {
@@ -99,7 +103,8 @@ async function openSender(address: Uint8Array): Promise<((state: string) => bool
 /** Fire and forget: its exit code comes too late to matter. */
 function spawnNotify(program: string, socket: string, state: string): boolean {
   try {
-    Bun.spawn([program, state], {
+    // Without --no-block it waits until systemd has read what it sent.
+    Bun.spawn([program, "--no-block", ...state.split("\n")], {
       env: { NOTIFY_SOCKET: socket },
       stdin: "ignore",
       stdout: "ignore",
