@@ -1,5 +1,5 @@
 /** Echo servers: whoever connects is told the address that answered and the source address it was seen with. */
-import { accept, bind, listen, localAddress, open, POLLIN, receive, send, type SocketKind } from "./libc.ts";
+import { accept, bind, listen, localAddress, open, POLLIN, receive, type SocketKind, send } from "./libc.ts";
 import { initAckPacket, parseSctp, withoutHeader } from "./sctp.ts";
 import type { Wire } from "./wire.ts";
 

@@ -1,8 +1,9 @@
 /** Builds the lab's namespaces, starts the echo servers in them, and takes everything away again. */
-import { writeFileSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { startEcho } from "./echo.ts";
+import { close, open } from "./libc.ts";
 import { type Attempt, type Outcome, probe } from "./probe.ts";
-import { allPods, type Pod, podAddress, podPort, type Space, spaces, wiring, hostPort, families } from "./topology.ts";
+import { allPods, families, hostPort, type Pod, podAddress, podPort, type Space, spaces, wiring } from "./topology.ts";
 import { Wire } from "./wire.ts";
 
 const nodeSysctls: Readonly<Record<string, string>> = {
@@ -43,17 +44,30 @@ export class Lab {
   /** Begins every namespace's name; unique in this run. */
   readonly prefix: string;
 
-  constructor(name = "kp") {
-    this.prefix = `${name}-${process.pid}-`;
+  constructor() {
+    this.prefix = `kplab-${process.pid}-`;
   }
 
   space(space: Space): string {
     return `${this.prefix}${space}`;
   }
 
+  /** Removes what labs whose process was killed left behind. */
+  private sweep(): void {
+    for (const name of existsSync("/run/netns") ? readdirSync("/run/netns") : []) {
+      const pid = /^kplab-(\d+)-/.exec(name)?.[1];
+      if (pid !== undefined && !existsSync(`/proc/${pid}`)) {
+        Bun.spawnSync(["ip", "netns", "del", name], { stderr: "ignore" });
+      }
+    }
+  }
+
   /** Makes namespaces, links, routes and servers. On failure it removes what it made. */
   build(): void {
+    this.sweep();
     try {
+      // A kernel that has IPv6 as a module loads it now: its sysctls must exist before they are written.
+      close(open("udp", "::1"));
       for (const space of spaces) {
         tool(["ip", "netns", "add", this.space(space)]);
         this.sysctls(space, everywhere);
@@ -71,6 +85,7 @@ export class Lab {
       }
       const any = ["0.0.0.0", "::"].map((ip) => ({ ip, port: hostPort, kinds: ["tcp"] as const }));
       startEcho(this.wire, this.space("node1"), any);
+      startEcho(this.wire, this.space("node2"), any);
     } catch (error) {
       this.end();
       throw error;
@@ -84,7 +99,10 @@ export class Lab {
         try {
           writeFileSync(`/proc/sys/${name}`, value);
         } catch (error) {
-          if ((error as NodeJS.ErrnoException).code !== "ENOENT" && (error as NodeJS.ErrnoException).code !== "EACCES") {
+          if (
+            (error as NodeJS.ErrnoException).code !== "ENOENT" &&
+            (error as NodeJS.ErrnoException).code !== "EACCES"
+          ) {
             throw error;
           }
         }

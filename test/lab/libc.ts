@@ -1,6 +1,5 @@
 /** The socket calls of libc, each with its errno: Bun's own sockets can neither change namespace nor speak raw SCTP. */
-import { dlopen, FFIType as T } from "bun:ffi";
-import { ptr, read } from "bun:ffi";
+import { dlopen, ptr, read, FFIType as T } from "bun:ffi";
 
 const { symbols: c } = dlopen("libc.so.6", {
   setns: { args: [T.i32, T.i32], returns: T.i32 },

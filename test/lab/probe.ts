@@ -1,5 +1,17 @@
 /** One connection attempt and what became of it. */
-import { bind, close, connect, errno, open, POLLIN, POLLOUT, pendingError, receive, send, type SocketKind } from "./libc.ts";
+import {
+  bind,
+  close,
+  connect,
+  errno,
+  open,
+  POLLIN,
+  POLLOUT,
+  pendingError,
+  receive,
+  type SocketKind,
+  send,
+} from "./libc.ts";
 import { initPacket, parseSctp, withoutHeader } from "./sctp.ts";
 import type { Wire } from "./wire.ts";
 

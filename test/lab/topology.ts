@@ -116,8 +116,20 @@ export function wiring(full: (space: Space) => string): readonly (readonly [Spac
       ]);
   return [
     ["outside", outsideWiring(full)],
-    ["node1", [...bridge(gateway), ...nodeWiring(nodeAddress), ...secondWiring(), ...ports("node1"), ...routes(otherPodCIDR, otherNodeAddress)]],
-    ["node2", [...bridge(otherGateway), ...nodeWiring(otherNodeAddress), ...ports("node2"), ...routes(podCIDR, nodeAddress)]],
+    [
+      "node1",
+      [
+        ...bridge(gateway),
+        ...nodeWiring(nodeAddress),
+        ...secondWiring(),
+        ...ports("node1"),
+        ...routes(otherPodCIDR, otherNodeAddress),
+      ],
+    ],
+    [
+      "node2",
+      [...bridge(otherGateway), ...nodeWiring(otherNodeAddress), ...ports("node2"), ...routes(podCIDR, nodeAddress)],
+    ],
     ...pods.map(([space, names, on]): readonly [Space, readonly string[]] => [
       space,
       podWiring(names, on === "node1" ? gateway : otherGateway),
