@@ -67,7 +67,7 @@ function reading(...args: readonly string[]): ExecStep {
 
 function listed(result: StepResult | undefined, table: string): ListedTable | undefined | "unreadable" {
   if (result?.exitCode === 0) return parseTable(result.stdout, table);
-  return result !== undefined && result.stderr.includes("No such file or directory") ? undefined : "unreadable";
+  return result?.stderr.includes("No such file or directory") === true ? undefined : "unreadable";
 }
 
 function gone(family: string): Drift {

@@ -120,7 +120,7 @@ function chainOf(fate: Fate, name: string): string | undefined {
  */
 function firewallRanges(port: PortPlan, context: Context): readonly string[] | undefined {
   const { sourceRanges: ranges, loadBalancerIPs } = port;
-  if (ranges.length === 0 || loadBalancerIPs.length === 0 || port.endpoints.length === 0) return undefined;
+  if (ranges.length === 0 || loadBalancerIPs.length === 0 || ranges.includes(context.family.any)) return undefined;
   return ranges.some((range) => cidrContains(range, context.nodeIP)) ? [...ranges, ...loadBalancerIPs] : ranges;
 }
 
