@@ -1,5 +1,7 @@
 /** A network namespace of its own, in which the steps of a backend are run with the real nft. */
+
 import type { Step, StepResult } from "../../../src/model/step.ts";
+import { canonicalNft } from "../../conformance/canonical.ts";
 
 /** Why kernel tests cannot run here, or undefined. Printed by those that skip. */
 export function kernelMissing(): string | undefined {
@@ -44,6 +46,11 @@ export class Netns {
 
   list(family: "ip" | "ip6"): string {
     return this.exec(["nft", "-s", "list", "table", family, "kube-proxy"]).stdout;
+  }
+
+  /** The same, independent of the order in which things were made. Elements of dynamic sets are left out. */
+  table(family: "ip" | "ip6"): string {
+    return canonicalNft(this.list(family));
   }
 
   close(): void {

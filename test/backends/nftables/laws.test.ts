@@ -1,0 +1,106 @@
+/** The backend's laws with random clusters, in a real kernel: after any history the table equals that of a clean start. */
+import { afterAll, describe, expect, test } from "bun:test";
+import { type NftState, nftables } from "../../../src/backends/nftables/index.ts";
+import type { Context } from "../../../src/model/context.ts";
+import type { FamilyName } from "../../../src/model/family.ts";
+import { makePlan } from "../../../src/model/planner.ts";
+import { testContext } from "../../model/context.ts";
+import { Random, type RawService, randomChange, randomService, snapshotOf } from "../../model/random.ts";
+import { kernelMissing, Netns } from "./kernel.ts";
+
+const missing = kernelMissing();
+if (missing !== undefined) console.warn(`nftables laws skipped: ${missing}`);
+
+const MINUTE = 60_000;
+
+const desired = (raw: readonly RawService[], context: Context, previous?: NftState): NftState =>
+  nftables.desired(makePlan(snapshotOf(raw), context), context, previous);
+
+/** Other configurations that a restart may bring. */
+const otherContexts: readonly Partial<Context>[] = [
+  { masqueradeMark: 0x20_0000 },
+  { masqueradeAll: true },
+  { detectLocal: { kind: "none" } },
+  { detectLocal: { kind: "prefix", prefix: "ve*th" } },
+  { nodePorts: { any: true, addresses: [], loopback: true } },
+  { nodePorts: { any: false, addresses: [], loopback: false } },
+  { localhostNodePorts: true },
+];
+
+describe.skipIf(missing !== undefined)("laws", () => {
+  const netns = missing === undefined ? new Netns() : undefined;
+  const clean = missing === undefined ? new Netns() : undefined;
+  afterAll(() => {
+    netns?.close();
+    clean?.close();
+  });
+
+  /** What a clean start with this state leaves. */
+  function cleanListing(state: NftState, context: Context): string {
+    if (clean === undefined) throw new Error("no namespace");
+    clean.run(nftables.cleanup(context));
+    clean.run(nftables.diff({ kind: "observed", observed: { kind: "absent" } }, state, context, 0).steps);
+    return clean.table(context.family.nft);
+  }
+
+  function restart(to: NftState, context: Context, now: number): NftState {
+    if (netns === undefined) throw new Error("no namespace");
+    const reading = nftables.observe(context);
+    const observed = reading.parse(netns.run(reading.steps));
+    const change = nftables.diff({ kind: "observed", observed }, to, context, now);
+    netns.run(change.steps);
+    return settle(change.state, to, context, now + MINUTE);
+  }
+
+  /** The later call that `againMs` asks for. */
+  function settle(state: NftState, to: NftState, context: Context, now: number): NftState {
+    const last = nftables.diff({ kind: "state", state }, to, context, now);
+    netns?.run(last.steps);
+    expect(last.againMs).toBeUndefined();
+    expect(last.state.condemned.size).toBe(0);
+    return last.state;
+  }
+
+  const cases = Array.from({ length: 12 }, (_, i) => [i + 1, i % 2 === 0 ? "IPv4" : "IPv6"] as const);
+  test.each(cases)("random history %i, %s", (seed, family: FamilyName) => {
+    if (netns === undefined) return;
+    const random = new Random(seed);
+    let context = testContext("nftables", family);
+    let raw: readonly RawService[] = Array.from({ length: 8 }, (_, i) => randomService(random, i));
+    let now = seed * 1_000_000;
+    netns.run(nftables.cleanup(context));
+    let state = restart(desired(raw, context), context, now);
+    for (let round = 1; round <= 4; round++) {
+      raw = randomChange(random, raw, round * 10);
+      now += MINUTE;
+      const to = desired(raw, context, state);
+      const change = nftables.diff({ kind: "state", state }, to, context, now);
+      netns.run(change.steps);
+      if (change.state.condemned.size > 0) expect(change.againMs).toBeGreaterThan(0);
+      expect(nftables.diff({ kind: "state", state: change.state }, to, context, now).steps).toEqual([]);
+      state = settle(change.state, to, context, now + MINUTE);
+      expect(netns.table(context.family.nft)).toBe(cleanListing(to, context));
+    }
+    context = testContext("nftables", family, random.pick(otherContexts));
+    const to = desired(randomChange(random, raw, 90), context);
+    restart(to, context, now + 3 * MINUTE);
+    expect(netns.table(context.family.nft)).toBe(cleanListing(to, context));
+    netns.run(nftables.cleanup(context));
+    netns.run(nftables.cleanup(context));
+    expect(netns.table(context.family.nft)).toBe("");
+  });
+
+  test("a Service whose plan is the same object is not rendered again", () => {
+    const random = new Random(99);
+    const context = testContext("nftables");
+    const raw = Array.from({ length: 20 }, (_, i) => randomService(random, i));
+    const plan = makePlan(snapshotOf(raw), context);
+    const first = nftables.desired(plan, context, undefined);
+    const second = nftables.desired(makePlan(snapshotOf(raw), context, plan), context, first);
+    // snapshotOf parsed anew, so nothing may be shared; the same plan shares everything.
+    expect([...second.services.values()].some((objects, i) => objects === [...first.services.values()][i])).toBe(false);
+    const third = nftables.desired(plan, context, first);
+    for (const [key, objects] of third.services) expect(objects).toBe(first.services.get(key) as typeof objects);
+    expect(third.base).toBe(first.base);
+  });
+});
