@@ -10,7 +10,7 @@ import { Lab } from "../lab/lab.ts";
 import { families } from "../lab/topology.ts";
 import { judge, type Trial } from "./judge.ts";
 import { placeServices, serviceObjects } from "./objects.ts";
-import { type Mode, modes, type Row, type Setting } from "./row.ts";
+import { modes, type Row, type Setting } from "./row.ts";
 import { configuration } from "./settings.ts";
 import { runStories } from "./stories.ts";
 import { casesOf, table } from "./table.ts";
@@ -100,10 +100,10 @@ async function runRows(
 
 /** One line a family, then one a fault. */
 export function report(request: RunRequest, tallies: ReadonlyMap<FamilyName, Tally>): string[] {
-  const name = request.compact ? `${request.mode} (compact)` : request.mode;
+  const name = `packets ${request.mode}${request.compact ? "-compact" : ""}`;
   return [...tallies].flatMap(([family, { packets, connections, stories, faults }]) => [
-    `${name} ${family}: ${packets} packets and ${stories} stories, ${connections} connections, ${faults.length} faults`,
-    ...faults.map((fault) => `  FAULT ${name} ${fault}`),
+    `${name} ${family.toLowerCase()}: ${packets} packets and ${stories} stories, ${connections} connections, ${faults.length} faults`,
+    ...faults.map((fault) => `  FAULT ${request.mode} ${fault}`),
   ]);
 }
 

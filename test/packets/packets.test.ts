@@ -1,0 +1,67 @@
+/** The packet table and stories with the real binary, in every mode, both families; ipvs in a user-mode Linux guest. */
+import { beforeAll, describe, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { proxyBinary } from "../lab/cluster.ts";
+import { families } from "../lab/topology.ts";
+import type { Mode } from "./row.ts";
+import { report, runMode } from "./run.ts";
+import { casesOf, table } from "./table.ts";
+import type { RunRequest } from "./tally.ts";
+
+const root = join(import.meta.dir, "..", "..");
+const isRoot = process.getuid?.() === 0;
+const why = "needs root, for network namespaces";
+
+const runs: readonly { readonly mode: Mode; readonly compact: boolean }[] = [
+  { mode: "iptables-nft", compact: false },
+  { mode: "iptables-legacy", compact: false },
+  { mode: "nftables", compact: false },
+  { mode: "nftables", compact: true },
+];
+
+test("every packet of the table names a Service of its row", () => {
+  const lost = table.flatMap((row) =>
+    row.packets.filter((packet) => row.services.every((service) => service.name !== packet.to)).map(() => row.name),
+  );
+  expect(lost).toEqual([]);
+  expect(new Set(table.map((row) => row.name)).size).toBe(table.length);
+  expect(casesOf(table, "nftables", "IPv4").length).toBeGreaterThan(150);
+});
+
+if (!isRoot) {
+  console.log(`packets: skipped: ${why}`);
+}
+
+describe.skipIf(!isRoot)("packets", () => {
+  beforeAll(() => {
+    if (!existsSync(proxyBinary)) {
+      throw new Error(`${proxyBinary} does not exist: run scripts/build first`);
+    }
+  });
+
+  for (const { mode, compact } of runs) {
+    test(`${mode}${compact ? ", compact layout" : ""}`, async () => {
+      const parts = ["table", "stories"] as const;
+      const request: RunRequest = { mode, families, compact, only: "", parts, log: () => {} };
+      const tallies = await runMode(request);
+      console.log(report(request, tallies).join("\n"));
+      expect([...tallies.values()].flatMap(({ faults }) => faults)).toEqual([]);
+      expect([...tallies.values()].every(({ packets, stories }) => packets > 150 && stories > 5)).toBe(true);
+    }, 240_000);
+  }
+
+  test("ipvs, in the guest", async () => {
+    const guest = Bun.spawn(["scripts/uml", process.execPath, "test/packets/run.ts", "--mode", "ipvs", "--quiet"], {
+      cwd: root,
+      stdout: "pipe",
+      stderr: "pipe",
+      env: { ...process.env, UML_TIMEOUT: "400" },
+    });
+    const [out, err, code] = await Promise.all([guest.stdout.text(), guest.stderr.text(), guest.exited]);
+    console.log(out.trim());
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(out).toMatch(/^packets ipvs ipv4: \d{3} packets/m);
+    expect(out).toMatch(/^packets ipvs ipv6: \d{3} packets/m);
+  }, 420_000);
+});
