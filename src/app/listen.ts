@@ -1,6 +1,7 @@
 /** Sockets of our HTTP servers: bound, limited, and re-tried when the port is taken. */
 import type { HttpHandler } from "../model/http-answer.ts";
 import type { Log } from "../model/log.ts";
+import { portHolder } from "./port-holder.ts";
 
 export interface Listener {
   readonly address: string;
@@ -14,14 +15,20 @@ export interface Listener {
 const maxBodyBytes = 4096;
 const idleSeconds = 10;
 
+export interface ListenOptions {
+  /** `::` takes IPv4 connections too, as Go's servers do; else it leaves 0.0.0.0 to another listener of ours. */
+  readonly dualStack?: boolean;
+  /** A handler threw: a mistake of ours, answered with 500. */
+  readonly failed?: (error: Error) => void;
+}
+
 /** Listen on a literal address. Throws an Error with a one-line message when it cannot be had. */
-export function listen(address: string, port: number, handler: HttpHandler): Listener {
+export function listen(address: string, port: number, handler: HttpHandler, options: ListenOptions = {}): Listener {
   try {
     const server = Bun.serve({
       hostname: address,
       port,
-      // "::" alone would take the IPv4 side too and clash with our own listener on 0.0.0.0.
-      ipv6Only: address.includes(":"),
+      ipv6Only: address.includes(":") && !options.dualStack,
       idleTimeout: idleSeconds,
       maxRequestBodySize: maxBodyBytes,
       development: false,
@@ -29,7 +36,7 @@ export function listen(address: string, port: number, handler: HttpHandler): Lis
       reusePort: false,
       fetch: (request, self) => handler(request, (seconds) => self.timeout(request, Math.min(seconds, 255))),
       error: (cause) => {
-        console.error(`HTTP handler failed: ${cause.message}`);
+        options.failed?.(cause);
         return new Response("internal error\n", { status: 500 });
       },
     });
@@ -49,7 +56,9 @@ const bindErrors: Readonly<Record<string, string>> = {
 
 function explainBind(address: string, port: number, cause: unknown): string {
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
-  const reason = bindErrors[code] ?? (cause instanceof Error ? cause.message : String(cause));
+  const taken = code === "EADDRINUSE" ? portHolder(port) : undefined;
+  const other = cause instanceof Error ? cause.message : String(cause);
+  const reason = taken ? `the port is in use by ${taken}` : (bindErrors[code] ?? other);
   return `cannot listen on ${bracketed(address)}:${port}: ${reason}`;
 }
 
@@ -92,7 +101,7 @@ export function keepListening(options: KeepListeningOptions): KeptListener {
   function attempt(): void {
     cancel = undefined;
     try {
-      current = listen(address, port, options.handler);
+      current = listen(address, port, options.handler, { dualStack: true, failed: broken });
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);
       if (options.hardFail)
@@ -103,6 +112,10 @@ export function keepListening(options: KeepListeningOptions): KeptListener {
     }
     if (failures > 0) log.info("Listening at last", { field, address, port, failures });
     options.listening?.(current);
+  }
+
+  function broken(error: Error): void {
+    log.error("HTTP handler failed, this is a bug", { field, reason: error.message });
   }
 
   function complain(reason: string): void {

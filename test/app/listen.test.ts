@@ -50,7 +50,7 @@ describe("a taken port", () => {
   test("is refused even to a second server of ours (Bun would share it)", () => {
     const { port } = serve();
     expect(() => serve("127.0.0.1", port)).toThrow(
-      `cannot listen on 127.0.0.1:${port}: the port is in use by another process`,
+      `cannot listen on 127.0.0.1:${port}: the port is in use by bun (pid ${process.pid})`,
     );
   });
 
@@ -93,6 +93,25 @@ test.each([
   ["192.0.2.77", "this host does not have the address"],
   ["2001:db8::77", "this host does not have the address"],
 ])("%s cannot be had: %s", (address, reason) => expect(() => serve(address, 0)).toThrow(reason));
+
+test("a server of ours on :: answers IPv4 too, as Go's do", async () => {
+  const { start, told } = stage(0, { address: "::" });
+  start();
+  expect(await (await fetch(`http://127.0.0.1:${told[0]}/`)).text()).toBe("mine");
+  expect(await (await fetch(`http://[::1]:${told[0]}/`)).text()).toBe("mine");
+});
+
+test("a handler's mistake is a 500 and a line", async () => {
+  const { start, told, lines } = stage(0, {
+    handler: () => {
+      throw new Error("oops");
+    },
+  });
+  start();
+  const answer = await fetch(`http://127.0.0.1:${told[0]}/`);
+  expect([answer.status, await answer.text()]).toEqual([500, "internal error\n"]);
+  expect(lines).toEqual(['E HTTP handler failed, this is a bug {"field":"healthzBindAddress","reason":"oops"}']);
+});
 
 test("IPv6 does not take the IPv4 side", async () => {
   const six = serve("::", 0);
