@@ -28,6 +28,46 @@ export function statuszText(facts: StatusFacts): string {
   return `\nkube-proxy statusz\n${warning}\n\n${lines.join("\n")}\n`;
 }
 
+/** What an operator asks first; times in milliseconds since the epoch. */
+export interface ProxyFacts {
+  readonly mode: string;
+  readonly nodeName: string;
+  /** Undefined: not looked for. */
+  readonly nodeKnown: boolean | undefined;
+  /** URL of the API server, or the folder of manifests. */
+  readonly source: string;
+  readonly lastContact: number | undefined;
+  readonly families: readonly {
+    readonly family: string;
+    readonly lastSynced: number | undefined;
+    readonly dueSince: number | undefined;
+    /** Of the last sync, when it failed. */
+    readonly error: string | undefined;
+    /** Service keys left out, and why. */
+    readonly quarantined: readonly { readonly service: string; readonly reason: string }[];
+  }[];
+  readonly pending: { readonly services: number; readonly endpoints: number };
+}
+
+/** Lines for `StatusFacts.lines`. */
+export function proxyLines(facts: ProxyFacts, now: number): StatusFacts["lines"] {
+  const known = facts.nodeKnown === false ? " (no such Node: Local traffic policies and health checks are off)" : "";
+  const lines: [string, string][] = [
+    ["Mode", facts.mode],
+    ["Node", facts.nodeName + known],
+    ["Objects from", facts.source],
+    ["Last API contact", ago(facts.lastContact, now)],
+    ["Pending changes", `${facts.pending.services} Services, ${facts.pending.endpoints} endpoint slices`],
+  ];
+  for (const { family, lastSynced, dueSince, error, quarantined } of facts.families) {
+    lines.push([`${family} last sync`, ago(lastSynced, now)]);
+    if (dueSince !== undefined) lines.push([`${family} sync due since`, ago(dueSince, now)]);
+    if (error !== undefined) lines.push([`${family} last error`, error]);
+    for (const { service, reason } of quarantined) lines.push([`${family} left out`, `${service}: ${reason}`]);
+  }
+  return lines;
+}
+
 /** `flags`: every flag of the command line and its value in effect before the configuration file. */
 export function flagzText(flags: ReadonlyMap<string, string>): string {
   const lines = [...flags].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, value]) => `${name}: ${oneLine(value)}`);

@@ -1,6 +1,6 @@
 /** Texts of the status pages. */
 import { expect, test } from "bun:test";
-import { ago, flagzText, slisText, statuszText } from "../../src/metrics/status-pages.ts";
+import { ago, flagzText, proxyLines, slisText, statuszText } from "../../src/metrics/status-pages.ts";
 import { recorded } from "../health/recorded.ts";
 import { parseExposition } from "./exposition.ts";
 
@@ -48,4 +48,40 @@ test("flagz given the recorded flags is the recorded page", () => {
 test("slis has the recorded samples", () => {
   const theirs = parseExposition(recorded("10249_metrics_slis").body);
   expect(parseExposition(slisText(1, 1796042910.97))).toEqual(theirs);
+});
+
+test("what an operator asks first", () => {
+  const lines = proxyLines(
+    {
+      mode: "nftables",
+      nodeName: "n1",
+      nodeKnown: false,
+      source: "https://10.0.0.1:6443",
+      lastContact: 58_000,
+      families: [
+        { family: "IPv4", lastSynced: 50_000, dueSince: undefined, error: undefined, quarantined: [] },
+        {
+          family: "IPv6",
+          lastSynced: undefined,
+          dueSince: 40_000,
+          error: "nft: no such file",
+          quarantined: [{ service: "ns/a", reason: "name too long" }],
+        },
+      ],
+      pending: { services: 1, endpoints: 2 },
+    },
+    60_000,
+  );
+  expect(lines.map((line) => line.join(": "))).toEqual([
+    "Mode: nftables",
+    "Node: n1 (no such Node: Local traffic policies and health checks are off)",
+    "Objects from: https://10.0.0.1:6443",
+    "Last API contact: 2.0s ago",
+    "Pending changes: 1 Services, 2 endpoint slices",
+    "IPv4 last sync: 10.0s ago",
+    "IPv6 last sync: never",
+    "IPv6 sync due since: 20.0s ago",
+    "IPv6 last error: nft: no such file",
+    "IPv6 left out: ns/a: name too long",
+  ]);
 });
