@@ -64,7 +64,7 @@ export function flagValues(table: FlagTable, parsed: ParsedFlags): ReadonlyMap<s
 
 function printFlag(flag: Flag, value: SettingValue | undefined): string {
   if (value === undefined)
-    return flag.default || ({ duration: "0s", strings: "[]", quantity: "0" }[flag.type as string] ?? "");
+    return flag.default || ({ duration: "0s", strings: "[]", quantity: "0", Level: "0" }[flag.type as string] ?? "");
   if (flag.type === "duration") return printDuration(Number(value));
   if (flag.type === "strings") return `[${Array.isArray(value) ? value.join(",") : ""}]`;
   if (flag.type === "mapStringBool")

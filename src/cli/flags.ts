@@ -138,7 +138,6 @@ export const flags: FlagTable = [
   }),
   flag(logs, "v", "Level", "How much to tell: 0 little, 2 changes, 4 details, 6 everything.", {
     short: "v",
-    default: "0",
     field: "logging.verbosity",
     overFile: true,
   }),

@@ -15,6 +15,8 @@ import { boolFlag, listFlag, type ParsedFlags, scanFlags, strayWords, textFlag }
 export interface RunOptions {
   /** Empty: none. */
   readonly configFile: string;
+  /** What was read from it, for the watch on it; undefined: no file. */
+  readonly configText: string | undefined;
   /** URL of the API server; empty: as the kubeconfig says. */
   readonly master: string;
   readonly initOnly: boolean;
@@ -49,7 +51,10 @@ export type Loaded =
 /** Text of a file; throws what node:fs throws. */
 export type ReadText = (path: string) => string;
 
-/** Throws ConfigError with every fault of the command line, or else of the file, or else of the values. */
+/**
+ * Throws ConfigError with every fault of the command line, or else of the file, or else of the values.
+ * To see what a changed file would mean: `load(argv, () => newText)`, then `sameMeaning`.
+ */
 export async function load(argv: readonly string[], readText: ReadText = readUtf8): Promise<Loaded> {
   const { faults, ...parsed } = scanFlags(flags, argv);
   if (boolFlag(parsed, "help")) return { kind: "help" };
@@ -57,12 +62,12 @@ export async function load(argv: readonly string[], readText: ReadText = readUtf
   const version = parsed.given.get("version");
   if (version === true || version === "raw") return { kind: "version", raw: version === "raw" };
   const path = textFlag(parsed, "write-config-to");
-  const { settings, warnings } = await gather(parsed, path !== "", readText);
+  const { settings, warnings, text } = await gather(parsed, path !== "", readText);
   const config = makeConfig(settings);
   refuseAny(validateConfig(config, settings));
   const all = [...warnings, ...deprecations(parsed), ...remarks(config)];
   if (path !== "") return { kind: "write-config", path, text: printConfig(config), config, warnings: all };
-  const options = makeOptions(parsed, settings);
+  const options = makeOptions(parsed, settings, text);
   return { kind: boolFlag(parsed, "cleanup") ? "cleanup" : "run", options, config, warnings: all };
 }
 
@@ -71,13 +76,13 @@ async function gather(parsed: ParsedFlags, writing: boolean, readText: ReadText)
   const name = textFlag(parsed, "config");
   if (name === "") {
     const all = settingsFromFlags(flags, parsed, "all");
-    return { settings: writing ? dropEmptyServers(all) : completeServers(all, parsed), warnings: [] };
+    return { settings: writing ? dropEmptyServers(all) : completeServers(all, parsed), warnings: [], text: undefined };
   }
   const text = readConfigFile(name, readText);
   const { decodeConfig } = await import("../config/decode.ts");
   const file = decodeConfig(name, text);
   const settings = overlay(file.settings, settingsFromFlags(flags, parsed, "over-file"));
-  return { settings, warnings: [...file.warnings, ...overruled(name, parsed)] };
+  return { settings, warnings: [...file.warnings, ...overruled(name, parsed)], text };
 }
 
 function readConfigFile(name: string, readText: ReadText): string {
@@ -108,11 +113,12 @@ function deprecations(parsed: ParsedFlags): readonly Warning[] {
     .map(({ name, deprecated }) => ({ fields: [], message: `--${name} is deprecated: use ${deprecated}` }));
 }
 
-function makeOptions(parsed: ParsedFlags, settings: Settings): RunOptions {
+function makeOptions(parsed: ParsedFlags, settings: Settings, configText: string | undefined): RunOptions {
   const values = flagValues(flags, parsed);
   const files = (name: string) => (values.get(name) ?? "").split(",").filter((path) => path !== "");
   return {
     configFile: textFlag(parsed, "config"),
+    configText,
     master: textFlag(parsed, "master"),
     initOnly: boolFlag(parsed, "init-only"),
     manifests: listFlag(parsed, "manifests"),
