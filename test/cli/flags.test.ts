@@ -8,8 +8,7 @@ import { fields, type Shape } from "../../src/config/fields.ts";
 
 const recorded = readFileSync(join(import.meta.dir, "../conformance/config/flags.tsv"), "utf8")
   .trimEnd()
-  .split("
-")
+  .split("\n")
   .map((line) => line.trimEnd());
 
 function row(flag: Flag): string {
