@@ -61,6 +61,7 @@ export class ApiServer {
   readonly #served: Served;
   #options: ApiServerOptions;
   #server: Bun.Server<undefined>;
+  readonly #port: number;
   readonly #forbidden = new Set<string>();
 
   constructor(options: ApiServerOptions) {
@@ -74,10 +75,11 @@ export class ApiServer {
     };
     for (const object of options.objects ?? []) this.apply(object);
     this.#server = this.#listen(options.port ?? 0);
+    this.#port = this.#server.port ?? 0;
   }
 
   get port(): number {
-    return this.#server.port ?? 0;
+    return this.#port;
   }
 
   get url(): string {
@@ -160,11 +162,10 @@ export class ApiServer {
 
   /** Cuts every connection and listens again on the same port, with the same objects; options given replace the old ones. */
   async restart(changes: Partial<Pick<ApiServerOptions, "tls" | "clientCA" | "tokens">> = {}): Promise<void> {
-    const { port } = this;
     await this.#server.stop(true);
     this.#served.watches.clear();
     this.#options = { ...this.#options, ...changes };
-    this.#server = this.#listen(port);
+    this.#server = this.#listen(this.#port);
   }
 
   /** Cuts every connection and stops listening; `restart` brings it back. */
