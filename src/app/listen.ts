@@ -1,5 +1,5 @@
 /** Sockets of our HTTP servers: bound, limited, and re-tried when the port is taken. */
-import type { HttpHandler } from "../model/http-answer.ts";
+import type { Connection, HttpHandler } from "../model/http-answer.ts";
 import type { Log } from "../model/log.ts";
 import { portHolder } from "./port-holder.ts";
 
@@ -34,7 +34,7 @@ export function listen(address: string, port: number, handler: HttpHandler, opti
       development: false,
       // Outside development Bun sets SO_REUSEPORT: a second process would share the port, unnoticed (measured, 1.4.5).
       reusePort: false,
-      fetch: (request, self) => handler(request, (seconds) => self.timeout(request, Math.min(seconds, 255))),
+      fetch: (request, self) => handler(request, connectionOf(request, self)),
       error: (cause) => {
         options.failed?.(cause);
         return new Response("internal error\n", { status: 500 });
@@ -44,6 +44,15 @@ export function listen(address: string, port: number, handler: HttpHandler, opti
   } catch (cause) {
     throw new Error(explainBind(address, port, cause), { cause });
   }
+}
+
+function connectionOf(request: Request, server: Bun.Server<undefined>): Connection {
+  return {
+    get local() {
+      return /^(::ffff:)?127\.|^::1$/.test(server.requestIP(request)?.address ?? "");
+    },
+    extend: (seconds) => server.timeout(request, Math.min(seconds, 255)),
+  };
 }
 
 const bindErrors: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
 /** Pages under /debug/pprof/: an index that says what Bun can give in place of Go's profiles, and the profiles. */
-import { type HttpAnswer, plainAnswer, requestQuery } from "../model/http-answer.ts";
+import { type Connection, type HttpAnswer, plainAnswer, requestQuery } from "../model/http-answer.ts";
 import { type Profiler, ProfilerBusyError } from "./profiling.ts";
 
 const index = `/debug/pprof/
@@ -7,7 +7,8 @@ const index = `/debug/pprof/
 kube-proxy on Bun: these are not Go pprof files, "go tool pprof" does not read them.
 
 profile?seconds=30   CPU profile as .cpuprofile JSON (1 to 240 seconds, default 30); open in Chrome DevTools (Performance) or VS Code
-heap                 heap snapshot as V8 .heapsnapshot JSON; open in Chrome DevTools (Memory). Syncing stands still while it is taken
+heap                 heap snapshot as V8 .heapsnapshot JSON; open in Chrome DevTools (Memory). Syncing stands still while it is taken.
+                     It holds the API credentials: given over loopback only
 cmdline              the command line, separated by NUL bytes
 
 There is no goroutine, allocs, block, mutex, threadcreate, symbol or trace profile.
@@ -17,7 +18,7 @@ export async function pprofPage(
   profiler: Profiler,
   path: string,
   request: Request,
-  extend: (seconds: number) => void,
+  connection: Connection,
 ): Promise<HttpAnswer> {
   switch (path.slice("/debug/pprof".length)) {
     case "":
@@ -27,25 +28,22 @@ export async function pprofPage(
     case "/cmdline":
       return plainAnswer(200, [process.execPath, ...process.argv.slice(2)].join("\0"));
     case "/heap":
+      if (!connection.local) return plainAnswer(403, "a heap snapshot holds the API credentials: ask over loopback\n");
       return download("heap.heapsnapshot", profiler.heapSnapshot());
     case "/profile":
-      return cpuProfile(profiler, request, extend);
+      return cpuProfile(profiler, request, connection);
     default:
       return plainAnswer(404, `Unknown profile, see /debug/pprof/\n`);
   }
 }
 
-async function cpuProfile(
-  profiler: Profiler,
-  request: Request,
-  extend: (seconds: number) => void,
-): Promise<HttpAnswer> {
+async function cpuProfile(profiler: Profiler, request: Request, connection: Connection): Promise<HttpAnswer> {
   const text = requestQuery(request.url).get("seconds") ?? "30";
   const seconds = Number(text);
   if (!/^\d+$/.test(text) || seconds < 1 || seconds > 240) {
     return plainAnswer(400, "seconds must be a whole number from 1 to 240\n");
   }
-  extend(seconds + 15);
+  connection.extend(seconds + 15);
   try {
     return download("cpu.cpuprofile", await profiler.cpuProfile(seconds, request.signal));
   } catch (cause) {

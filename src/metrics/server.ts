@@ -1,5 +1,6 @@
 /** The handler behind metricsBindAddress: metrics, configuration, status, verbosity and profiles of this process. */
 import {
+  type Connection,
   type HttpAnswer,
   type HttpHandler,
   methodNotAllowedAnswer,
@@ -37,12 +38,12 @@ const debugPaths = "/debug/pprof/";
 
 export function metricsHandler(options: MetricsServerOptions): HttpHandler {
   const pages = makePages(options);
-  return async (request, extend) => {
+  return async (request, connection) => {
     const path = requestPath(request.url);
     const further = await options.routes?.(path, request);
     if (further) return further;
     if (path === "/debug/flags/v") return respond(await verbosityPage(request, options.setVerbosity));
-    const page = pages.get(path) ?? profilePage(options.profiler, path, extend);
+    const page = pages.get(path) ?? profilePage(options.profiler, path, connection);
     if (!page) return respond(notFoundAnswer());
     if (request.method !== "GET" && request.method !== "HEAD") return respond(methodNotAllowedAnswer("GET, HEAD"));
     return respond(await page(request));
@@ -93,13 +94,9 @@ function printable(text: string): string {
   return text.slice(0, 20).replace(/[^\x20-\x7e]/g, "?");
 }
 
-function profilePage(
-  profiler: Profiler | undefined,
-  path: string,
-  extend: (seconds: number) => void,
-): Page | undefined {
+function profilePage(profiler: Profiler | undefined, path: string, connection: Connection): Page | undefined {
   if (!profiler || !(path.startsWith(debugPaths) || path === debugPaths.slice(0, -1))) return undefined;
-  return (request) => pprofPage(profiler, path, request, extend);
+  return (request) => pprofPage(profiler, path, request, connection);
 }
 
 /** Prometheus asks for gzip; a few kilobytes cost more to pack than to send on loopback. */

@@ -6,8 +6,15 @@ export interface HttpAnswer {
   readonly body: string | Uint8Array<ArrayBuffer>;
 }
 
-/** Serves one request. `extend` lifts the connection's idle limit to so many seconds, for answers that take long. */
-export type HttpHandler = (request: Request, extend: (seconds: number) => void) => Response | Promise<Response>;
+export interface Connection {
+  /** The client came over loopback. */
+  readonly local: boolean;
+  /** Lifts the idle limit to so many seconds, for answers that take long. */
+  extend(seconds: number): void;
+}
+
+/** Serves one request. */
+export type HttpHandler = (request: Request, connection: Connection) => Response | Promise<Response>;
 
 const nosniff = { "X-Content-Type-Options": "nosniff" };
 

@@ -113,6 +113,21 @@ test("a handler's mistake is a 500 and a line", async () => {
   expect(lines).toEqual(['E HTTP handler failed, this is a bug {"field":"healthzBindAddress","reason":"oops"}']);
 });
 
+test("knows clients that come over loopback", async () => {
+  const answered = (address: string) => {
+    const listener = listen(address, 0, (_, connection) => new Response(String(connection.local)), { dualStack: true });
+    open.push(listener);
+    return listener.port;
+  };
+  const [four, both] = [answered("0.0.0.0"), answered("::")];
+  const ask = async (host: string, port: number) => (await fetch(`http://${host}:${port}/`)).text();
+  expect([await ask("127.0.0.1", four), await ask("127.0.0.1", both), await ask("[::1]", both)]).toEqual([
+    "true",
+    "true",
+    "true",
+  ]);
+});
+
 test("IPv6 does not take the IPv4 side", async () => {
   const six = serve("::", 0);
   expect(() => serve("0.0.0.0", six.port)).not.toThrow();

@@ -3,6 +3,7 @@ import { afterEach, expect, test } from "bun:test";
 import { listen } from "../../src/app/listen.ts";
 import { type CheckPorts, type CheckTarget, checkAddresses, createCheckPorts } from "../../src/health/check-ports.ts";
 import { IPv4, IPv6 } from "../../src/model/family.ts";
+import type { HttpHandler } from "../../src/model/http-answer.ts";
 
 const started: CheckPorts[] = [];
 const complaints: string[] = [];
@@ -113,7 +114,7 @@ test("a deleted Service: a kept-alive connection is cut, the port closed (kubern
 });
 
 test("a request already accepted when its Service goes is answered 503", async () => {
-  const handlers: ((request: Request, extend: (seconds: number) => void) => Response | Promise<Response>)[] = [];
+  const handlers: HttpHandler[] = [];
   const ports = createCheckPorts({
     open: (_address, _port, handler) => {
       handlers.push(handler);
@@ -124,7 +125,7 @@ test("a request already accepted when its Service goes is answered 503", async (
   });
   ports.update(targets(["lbl", 32000, 1]), ["127.0.0.1"]);
   ports.update(new Map(), ["127.0.0.1"]);
-  const answer = await handlers[0]?.(new Request("http://x/"), () => {});
+  const answer = await handlers[0]?.(new Request("http://x/"), { local: true, extend: () => {} });
   expect([answer?.status, await answer?.json()]).toEqual([
     503,
     { service: { namespace: "ns1", name: "lbl" }, localEndpoints: 0, serviceProxyHealthy: true },

@@ -197,6 +197,17 @@ describe("profiling", () => {
     expect((await ask(`/debug/pprof/profile?seconds=${seconds}`)).status).toBe(400),
   );
 
+  test("gives no heap snapshot, which holds credentials, to other hosts", async () => {
+    const handler = metricsHandler(options);
+    const far = { local: false, extend: () => {} };
+    const answer = await handler(new Request("http://x/debug/pprof/heap"), far);
+    expect([answer.status, await answer.text()]).toEqual([
+      403,
+      "a heap snapshot holds the API credentials: ask over loopback\n",
+    ]);
+    expect((await handler(new Request("http://x/debug/pprof/"), far)).status).toBe(200);
+  });
+
   test("takes a heap snapshot", async () => {
     const answer = await ask("/debug/pprof/heap");
     expect(answer.headers.get("content-disposition")).toContain("heap.heapsnapshot");
