@@ -93,21 +93,21 @@ export function printElement(element: NftElement): string {
 
 /** `type …` and the other lines of a set's block, without elements. */
 export function printSetSpec(set: NftSet): readonly string[] {
-  const lines = [`type ${set.type}${set.kind === "map" ? " : verdict" : ""};`];
+  const lines = [`type ${set.type}${set.kind === "map" ? " : verdict" : ""}`];
   // 65,535 is what the kernel gives a dynamic set that names no size; saying it keeps older kernels equal.
   if (set.dynamicTimeout !== undefined)
-    lines.push("size 65535;", "flags dynamic,timeout;", `timeout ${set.dynamicTimeout}s;`);
-  if (set.comment !== undefined) lines.push(`comment ${quote(set.comment)};`);
+    lines.push("size 65535", "flags dynamic,timeout", `timeout ${set.dynamicTimeout}s`);
+  if (set.comment !== undefined) lines.push(`comment ${quote(set.comment)}`);
   return lines;
 }
 
 function printChain(chain: NftChain): string {
-  const lines = [` chain ${chain.name} {`];
+  const lines = [`\tchain ${chain.name} {`];
   const { hook } = chain;
   if (hook !== undefined) lines.push(`type ${hook.type} hook ${hook.hook} priority ${hook.priority}; policy accept;`);
-  if (chain.comment !== undefined) lines.push(`comment ${quote(chain.comment)};`);
+  if (chain.comment !== undefined) lines.push(`comment ${quote(chain.comment)}`);
   for (const rule of chain.rules) lines.push(printRule(rule));
-  lines.push(" }");
+  lines.push("\t}");
   return lines.join("\n");
 }
 
@@ -140,9 +140,9 @@ export function printTransaction(family: Family, change: NftTransaction): readon
   const sets = change.addSets ?? [];
   const chains = change.addChains ?? [];
   if (sets.length + chains.length > 0) {
-    // The block form: nft creates its chains and sets before the rules, and it is a quarter shorter than commands.
+    // A block, as nft lists it: nft creates its chains and sets before the rules, and it is a quarter shorter than commands.
     out.push(`table ${table} {`);
-    for (const set of sets) out.push(` ${set.kind} ${set.name} {\n${printSetSpec(set).join("\n")}\n }`);
+    for (const set of sets) out.push(`\t${set.kind} ${set.name} {\n${printSetSpec(set).join("\n")}\n\t}`);
     for (const chain of chains) out.push(printChain(chain));
     out.push("}");
   }

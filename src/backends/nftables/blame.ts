@@ -23,14 +23,14 @@ export function blameServices(step: Step, stderr: string): readonly string[] {
 function ownerOfLine(lines: readonly string[], index: number): string | undefined {
   for (let i = index; i >= 0; i--) {
     const line = lines[i] ?? "";
-    const block = /^ (?:chain|set|map) (\S+) \{$/.exec(line);
+    const block = /^\t(?:chain|set|map) (\S+) \{$/.exec(line);
     if (block !== null) return ownerOf(block[1] ?? "");
     if (i === index) {
       const own = ownerOfText(line);
       if (own !== undefined) return own;
     }
     // Elements and commands stand by themselves.
-    if (/^ \}$|^\S+ (?:element|chain|set|table) /.test(line)) return undefined;
+    if (/^\t\}$|^\S+ (?:element|chain|set|table) /.test(line)) return undefined;
   }
   return undefined;
 }
