@@ -81,4 +81,5 @@ export const jumps: Readonly<Record<Table, readonly Jump[]>> = {
   ],
 };
 
-export const tables: readonly Table[] = ["filter", "nat"];
+/** In the order of writing: iptables-legacy lists the table that was used last first. */
+export const tables: readonly Table[] = ["nat", "filter"];

@@ -54,15 +54,15 @@ function observeSteps(family: Family): readonly ExecStep[] {
     read("ip", ["-o", version, "addr", "show", "dev", device], `read the addresses of ${device}`),
     read("ipvsadm", ["-Sn"], "read the virtual servers"),
     read("ipset", ["save"], "read the sets"),
-    { ...saveStep(family, "filter"), mayFail: true },
     { ...saveStep(family, "nat"), mayFail: true },
+    { ...saveStep(family, "filter"), mayFail: true },
   ];
 }
 
 function parseObserved(family: Family, results: readonly StepResult[]): IpvsObserved {
   const text = (i: number): string => (results[i]?.exitCode === 0 ? results[i].stdout : "");
-  const filter = observeTable("filter", text(4));
-  const nat = observeTable("nat", text(5));
+  const filter = observeTable("filter", text(5));
+  const nat = observeTable("nat", text(4));
   return {
     device: results[0]?.exitCode === 0,
     addresses: parseAddresses(text(1)),

@@ -1,7 +1,7 @@
 /** The fixed chains of ipvs mode; a rule that needs a set to hold something is there only when it does. */
 import type { Context } from "../../model/context.ts";
 import { comment, printRule, type Words } from "../../tools/iptables.ts";
-import { chains, type SetKey, setName, type Table, tables } from "./names.ts";
+import { chains, type SetKey, setName, type Table } from "./names.ts";
 import type { OutFilter } from "./state.ts";
 
 type Chains = Readonly<Record<Table, ReadonlyMap<string, string>>>;
@@ -249,6 +249,5 @@ export function countRules(chains: Chains): Readonly<Record<Table, number>> {
     for (const text of chains[table].values()) n += text.split("\n").length - 1;
     return n;
   };
-  const [filter, nat] = tables.map(count);
-  return { filter: filter ?? 0, nat: nat ?? 0 };
+  return { filter: count("filter"), nat: count("nat") };
 }
