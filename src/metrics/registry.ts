@@ -128,7 +128,9 @@ const startLabels: Readonly<Record<string, readonly string[]>> = {
 /** A series that is missing until its first event hides that event from `rate()`. */
 function startAtZero(held: ReadonlyMap<string, Held>, options: MetricsOptions): void {
   for (const one of held.values()) {
-    const labelled = one.spec.name.startsWith("kubeproxy_") && one.spec.labels.length > 0;
+    // A time of 0 would be 1970 to an alert on a sync's age.
+    const counts = one.spec.name.startsWith("kubeproxy_") && !one.spec.name.endsWith("_timestamp_seconds");
+    const labelled = counts && one.spec.labels.length > 0;
     if (!labelled || !one.spec.labels.every((label) => label === "ip_family" || startLabels[label])) continue;
     for (const labels of combinations(one.spec.labels, options.families)) {
       if (one.type === "histogram") one.metric.zero(labels);

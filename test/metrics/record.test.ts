@@ -297,3 +297,10 @@ test("histograms hold their upper bounds", async () => {
     samples.get(`kubeproxy_network_programming_duration_seconds_bucket{ip_family="IPv4",le="${le}"}`);
   expect([bucket("1"), bucket("2"), bucket("60"), bucket("+Inf")]).toEqual([0, 1, 2, 2]);
 });
+
+test("series start at zero, but times do not start in 1970", async () => {
+  const samples = await read(make("iptables"));
+  expect(samples.get('kubeproxy_sync_proxy_rules_iptables_restore_failures_total{ip_family="IPv6"}')).toBe(0);
+  expect(samples.get('kubeproxy_sync_proxy_rules_duration_seconds_count{ip_family="IPv4"}')).toBe(0);
+  expect([...samples.keys()].filter((key) => key.includes("_timestamp_seconds"))).toEqual([]);
+});
