@@ -16,7 +16,8 @@ import { type Started, startIn } from "./process.ts";
 import { families, placeSpace } from "./topology.ts";
 
 const root = join(import.meta.dir, "..", "..");
-export const proxyBinary = join(root, "dist", "kube-proxy");
+/** KUBE_PROXY_BINARY: another binary to hold against the table. */
+export const proxyBinary = process.env["KUBE_PROXY_BINARY"] ?? join(root, "dist", "kube-proxy");
 
 /** Ids of marker Services: far above those of rows. */
 const firstMarker = 2500;

@@ -45,6 +45,11 @@ export interface Flow {
 const decoder = new TextDecoder();
 let nextPort = 20000;
 
+function takePort(): number {
+  nextPort = nextPort === 29999 ? 20000 : nextPort + 1;
+  return nextPort;
+}
+
 /** Connects, reads the answer, closes. Never throws for what the network does. */
 export async function probe(wire: Wire, attempt: Attempt): Promise<Outcome> {
   const flow = await openFlow(wire, attempt);
@@ -56,17 +61,18 @@ export async function probe(wire: Wire, attempt: Attempt): Promise<Outcome> {
 export async function openFlow(wire: Wire, attempt: Attempt): Promise<Flow> {
   const { kind, ip } = attempt;
   const fd = wire.inside(attempt.namespace, () => open(kind, ip));
-  const sourcePort = attempt.sourcePort ?? (kind === "sctp" ? nextPort++ : 0);
+  const sourcePort = attempt.sourcePort ?? (kind === "sctp" ? takePort() : 0);
+  const bound = { ...attempt, sourcePort };
   if (attempt.source !== undefined || sourcePort !== 0) {
     bind(fd, { ip: attempt.source ?? (ip.includes(":") ? "::" : "0.0.0.0"), port: kind === "sctp" ? 0 : sourcePort });
   }
   const code = connect(fd, { ip, port: kind === "sctp" ? 0 : attempt.port });
   const message = kind === "sctp" ? initPacket(sourcePort, attempt.port, sourcePort) : Uint8Array.of(63, 10);
   const immediate = code === 0 || code === errno.EINPROGRESS ? undefined : failure(code);
-  const outcome = immediate ?? (await listenFor(wire, fd, attempt, kind === "tcp" ? undefined : message));
+  const outcome = immediate ?? (await listenFor(wire, fd, bound, kind === "tcp" ? undefined : message));
   return {
     outcome,
-    ask: (patience) => listenFor(wire, fd, { ...attempt, patience }, message),
+    ask: (patience) => listenFor(wire, fd, { ...bound, patience }, message),
     close: () => close(fd),
   };
 }
@@ -124,7 +130,8 @@ function readAnswer(fd: number, attempt: Attempt): Outcome | undefined {
   let text = decoder.decode(got.data);
   if (attempt.kind === "sctp") {
     const packet = parseSctp(withoutHeader(got.data, attempt.ip));
-    if (packet?.chunk !== 2 || packet.sourcePort !== attempt.port) {
+    // A raw socket gets the answers of its neighbours too.
+    if (packet?.chunk !== 2 || packet.sourcePort !== attempt.port || packet.port !== attempt.sourcePort) {
       return undefined;
     }
     text = packet.cookie;

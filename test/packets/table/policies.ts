@@ -1,7 +1,35 @@
 /** Rows: both traffic policies with local, remote-only and no endpoints; source ranges. */
-import { answered, dropped, kept, masqueraded, type Row, refused, type Transport, to } from "../row.ts";
+import {
+  answered,
+  type Door,
+  dropped,
+  inIptables,
+  kept,
+  masqueraded,
+  type Packet,
+  type Row,
+  refused,
+  type Transport,
+  to,
+} from "../row.ts";
 
 const exposed = ["node port", "load balancer", "external IP"] as const;
+
+/**
+ * Without endpoints everyone is refused, but for one gap: in iptables mode load-balancer and external addresses are
+ * not looked for in what the node itself sends, and its packets follow the route.
+ */
+const allRefused = (door: Door, transport: Transport = "tcp"): Packet[] =>
+  to(
+    "web",
+    door,
+    [
+      ["outside", refused],
+      ["pod-a", refused],
+      ["node", refused, door === "load balancer" || door === "external IP" ? inIptables(dropped) : undefined],
+    ],
+    { transport },
+  );
 
 /** ipvs knows no short cut for pods and the node itself: they get what outside gets. */
 const localHere: readonly Row[] = (["tcp", "udp"] as const).map((transport: Transport) => ({
@@ -58,31 +86,14 @@ export const policies: readonly Row[] = [
     name: "externalTrafficPolicy Local, no endpoint",
     setting: "plain",
     services: [{ name: "web", type: "LoadBalancer", external: true, externalLocal: true, endpoints: [] }],
-    packets: [...exposed, "cluster IP" as const].flatMap((door) =>
-      to("web", door, [
-        ["outside", refused],
-        ["pod-a", refused],
-        ["node", refused],
-      ]),
-    ),
+    packets: [...exposed, "cluster IP" as const].flatMap((door) => allRefused(door)),
   },
   ...(["tcp", "udp", "sctp"] as const).map(
     (transport): Row => ({
       name: `no endpoint, ${transport}`,
       setting: "plain",
       services: [{ name: "web", type: "LoadBalancer", external: true, transports: [transport], endpoints: [] }],
-      packets: [...exposed, "cluster IP" as const].flatMap((door) =>
-        to(
-          "web",
-          door,
-          [
-            ["outside", refused],
-            ["pod-a", refused],
-            ["node", refused],
-          ],
-          { transport },
-        ),
-      ),
+      packets: [...exposed, "cluster IP" as const].flatMap((door) => allRefused(door, transport)),
     }),
   ),
   {
