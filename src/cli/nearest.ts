@@ -1,6 +1,6 @@
 /** The known word that a mistyped one is closest to. */
 
-/** Fewest edits decides; a word that shares its first part (up to a dash) counts as closer. Undefined: no words known. */
+/** Fewest edits for its length decides; sharing the first part (up to a dash) counts much. Undefined: no words known. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const lower = word.toLowerCase().replaceAll("_", "-");
   const scored = known.map((candidate) => ({ candidate, score: score(lower, candidate.toLowerCase()) }));
@@ -8,8 +8,8 @@ export function nearest(word: string, known: readonly string[]): string | undefi
 }
 
 function score(word: string, candidate: string): number {
-  const bonus = word.split("-")[0] === candidate.split("-")[0] ? 6 : 0;
-  return edits(word.slice(0, 64), candidate) - bonus;
+  const bonus = word.split("-")[0] === candidate.split("-")[0] ? 0.5 : 0;
+  return edits(word.slice(0, 64), candidate) / Math.max(word.length, candidate.length) - bonus;
 }
 
 /** Levenshtein distance. */

@@ -128,16 +128,16 @@ function isSwitch(flag: Flag): boolean {
   return flag.type === "bool" || flag.type === "version";
 }
 
+/** Long flags with one dash (`-config=x`) are told the right form; of a single letter nothing can be guessed. */
 function unknownFlag(table: FlagTable, written: string): Fault {
-  const near = nearest(
-    written.replace(/^-+/, ""),
-    table.map(({ name }) => name),
-  );
+  const name = written.replace(/^-+/, "").replace(/=.*/s, "");
+  const known = table.map((flag) => flag.name);
+  const near = name.length > 1 ? nearest(name, known) : undefined;
   return fault(
     "",
     written,
     undefined,
     "is no flag of this program",
-    near === undefined ? "" : `did you mean --${near}?`,
+    near === undefined ? "see --help" : `did you mean --${near}?`,
   );
 }

@@ -7,7 +7,7 @@ import type { Config } from "../../src/config/config.ts";
 import { clusterCIDRs, masquerade, syncPeriods } from "../../src/config/config.ts";
 import { decodeConfig } from "../../src/config/decode.ts";
 import { makeConfig } from "../../src/config/defaults.ts";
-import { gateOn } from "../../src/config/feature-gates.ts";
+import { allGates, gateOn } from "../../src/config/feature-gates.ts";
 import { configObject, printConfig, printConfigz, sameMeaning } from "../../src/config/print.ts";
 import { noSettings } from "../../src/config/settings.ts";
 
@@ -98,6 +98,15 @@ describe("what depends on the mode", () => {
     expect(masquerade(config("mode: ipvs\niptables: {masqueradeBit: 31}"))).toEqual({ all: false, mark: 0x80000000 });
     expect(clusterCIDRs(config("clusterCIDR: 10.0.0.0/8, fd00::/8"))).toEqual(["10.0.0.0/8", "fd00::/8"]);
     expect(clusterCIDRs(config(""))).toEqual([]);
+  });
+
+  test("all gates, with stage and state", () => {
+    const gates = allGates(config("featureGates: {AllAlpha: true, KubeProxyIPVS: false}"));
+    expect(gates.map(({ name }) => name)).toEqual([...new Set(gates.map(({ name }) => name))].sort());
+    expect(gates).toContainEqual({ name: "KubeProxyIPVS", stage: "DEPRECATED", enabled: false });
+    expect(gates).toContainEqual({ name: "KubeProxyNFTablesLocalhostNodePorts", stage: "ALPHA", enabled: true });
+    expect(gates).toContainEqual({ name: "NFTablesProxyMode", stage: "", enabled: true });
+    expect(gates).toContainEqual({ name: "AllBeta", stage: "BETA", enabled: false });
   });
 
   test("gates follow their stage's switch unless given", () => {
