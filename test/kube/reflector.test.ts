@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { anonymousAccess } from "../../src/kube/cluster-access.ts";
 import { type InformerOptions, startInformers } from "../../src/kube/informers.ts";
-import { ObjectStore } from "../../src/kube/object-store.ts";
+import { ObjectStore, type StoreChange } from "../../src/kube/object-store.ts";
 import { Transport } from "../../src/kube/transport.ts";
 import type { WatchTimings } from "../../src/kube/watch-session.ts";
 import type { LiveFault, RequestFault } from "../api/faults.ts";
@@ -186,19 +186,19 @@ describe("changes", () => {
     await source.ready;
     await Bun.sleep(0);
     const before = store.snapshot();
-    const heard: unknown[] = [];
+    const heard: StoreChange[] = [];
     store.onChange((change) => heard.push(change));
     for (let i = 1; i <= 100; i++) server.apply(node({}, String(i)));
-    server.apply(service("one"));
-    server.apply(slice("one-a", "one"));
-    server.apply(service("mark"));
-    await until("the mark", () => store.services.rows.size === 2);
-    await until("all nodes read", () => source.contacts()["nodes"] !== 0 && server.openWatches === 3);
-    expect(heard).toEqual([{ objects: true, node: false }]);
-    expect(store.snapshot().services.get("ns/one")).toBe(before.services.get("ns/one") as never);
-    server.apply(node({ "topology.kubernetes.io/zone": "b" }));
+    server.apply(node({ "topology.kubernetes.io/zone": "b" }, "101"));
     await until("the zone", () => store.node?.zone === "b");
-    expect(heard.at(-1)).toEqual({ objects: false, node: true });
+    expect(heard).toEqual([{ objects: false, node: true }]);
+    server.apply(service("one"));
+    server.apply(service("two"));
+    server.apply(slice("one-a", "one"));
+    server.apply(slice("two-a", "two"));
+    await until("the new ones", () => store.snapshot().services.get("ns/two")?.slices.length === 1);
+    expect(heard.slice(1).every((change) => !change.node)).toBe(true);
+    expect(store.snapshot().services.get("ns/one")).toBe(before.services.get("ns/one") as never);
   });
 
   test("malformed objects are named once and cost nobody else", async () => {
