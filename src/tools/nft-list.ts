@@ -27,7 +27,7 @@ export interface ListedSet {
 }
 
 export interface ListedElement {
-  readonly verdict: string | undefined;
+  readonly value: string | undefined;
   readonly comment: string | undefined;
 }
 
@@ -129,7 +129,7 @@ function parseElements(line: string): ReadonlyMap<string, ListedElement> {
     const plain = quoted === null ? part : part.replace(quoted[0], "");
     const colon = plain.indexOf(" : ");
     const key = (colon < 0 ? plain : plain.slice(0, colon)).replace(/ (timeout|expires) \S+/g, "").trim();
-    out.set(key, { verdict: colon < 0 ? undefined : plain.slice(colon + 3).trim(), comment: quoted?.[1] });
+    out.set(key, { value: colon < 0 ? undefined : plain.slice(colon + 3).trim(), comment: quoted?.[1] });
   }
   return out;
 }

@@ -24,12 +24,14 @@ export interface NftChain {
   readonly rules: readonly NftRule[];
 }
 
-/** A set, or (`map`) a verdict map. */
+/** A set or a map. */
 export interface NftSet {
   readonly kind: "set" | "map";
   readonly name: string;
   /** Key type, e.g. `ipv4_addr . inet_proto . inet_service`. */
   readonly type: string;
+  /** Maps: what keys lead to; `verdict` when absent. */
+  readonly valueType?: string;
   readonly comment?: string;
   /** Seconds; set for sets that the packet path fills (`flags dynamic,timeout`): their elements are never ours to touch. */
   readonly dynamicTimeout?: number;
@@ -39,8 +41,8 @@ export interface NftElement {
   readonly set: string;
   /** As nft prints it: parts joined by ` . `. */
   readonly key: string;
-  /** Maps only. */
-  readonly verdict?: string;
+  /** Maps only: `goto CHAIN`, `drop`, … */
+  readonly value?: string;
   readonly comment?: string;
 }
 
@@ -88,12 +90,17 @@ export function printRule(rule: NftRule): string {
 /** `KEY comment "…" : VERDICT`, as in a listing. */
 export function printElement(element: NftElement): string {
   const comment = element.comment === undefined ? "" : ` comment ${quote(element.comment)}`;
-  return `${element.key}${comment}${element.verdict === undefined ? "" : ` : ${element.verdict}`}`;
+  return `${element.key}${comment}${element.value === undefined ? "" : ` : ${element.value}`}`;
+}
+
+/** `ipv4_addr`, `inet_proto . inet_service : verdict`. */
+export function printType(set: NftSet): string {
+  return set.kind === "map" ? `${set.type} : ${set.valueType ?? "verdict"}` : set.type;
 }
 
 /** `type …` and the other lines of a set's block, without elements. */
 export function printSetSpec(set: NftSet): readonly string[] {
-  const lines = [`type ${set.type}${set.kind === "map" ? " : verdict" : ""}`];
+  const lines = [`type ${printType(set)}`];
   // 65,535 is what the kernel gives a dynamic set that names no size; saying it keeps older kernels equal.
   if (set.dynamicTimeout !== undefined)
     lines.push("size 65535", "flags dynamic,timeout", `timeout ${set.dynamicTimeout}s`);

@@ -124,7 +124,7 @@ describe("transactions", () => {
       deleteSets: ["old"],
       addSets: sets.slice(1, 2),
       addChains: [{ name: "n", rules: [] }],
-      addElements: [{ set: "m", key: "tcp . 2", verdict: "goto n", comment: "ns/x" }],
+      addElements: [{ set: "m", key: "tcp . 2", value: "goto n", comment: "ns/x" }],
     }).join("");
     expect(text.split("\n")).toEqual([
       "add table ip6 kube-proxy",
@@ -197,8 +197,8 @@ table ip kube-proxy {
       rules: ["ip saddr { 10.0.0.1, 10.0.0.2 } drop"],
     });
     expect([...(sets.get("m")?.elements ?? [])]).toEqual([
-      ["10.0.0.1 . tcp . 80", { verdict: "goto x", comment: "ns/a, b : c" }],
-      ["10.0.0.2 . tcp . 80", { verdict: "drop", comment: undefined }],
+      ["10.0.0.1 . tcp . 80", { value: "goto x", comment: "ns/a, b : c" }],
+      ["10.0.0.2 . tcp . 80", { value: "drop", comment: undefined }],
     ]);
     expect(sets.get("affinity-1")?.timeout).toBe(90);
     expect([...(sets.get("affinity-1")?.elements.keys() ?? [])]).toEqual(["10.1.1.1"]);
@@ -206,7 +206,7 @@ table ip kube-proxy {
   });
 
   test("an element as it is listed", () => {
-    const element = { set: "m", key: "tcp . 80", verdict: "drop", comment: "ns/x" };
+    const element = { set: "m", key: "tcp . 80", value: "drop", comment: "ns/x" };
     expect(printElement(element)).toBe('tcp . 80 comment "ns/x" : drop');
   });
 

@@ -12,12 +12,16 @@ import {
   printTransaction,
 } from "../../tools/nft.ts";
 import type { Change } from "../backend.ts";
+import { ownerOf } from "./names.ts";
 import { type NftState, type Objects, sharedSets } from "./state.ts";
 
 /** Kernels before 6.2 call a chain busy for a moment after the transaction that unreferenced it. */
 const SETTLE_MS = 1_000;
 /** Empty chains cost nothing: they go with the next change, or after this long. */
 const IDLE_REMOVAL_MS = 30_000;
+
+/** More new chains than this are loaded in several transactions (4,000: two seconds; the kernel's cost grows with the square). */
+const BATCH = 4_000;
 
 /** What one transaction must do; keyed, so that nothing is done twice. */
 export interface Edit {
@@ -50,7 +54,7 @@ export function elementId(element: NftElement): string {
 }
 
 export function sameElement(a: NftElement, b: NftElement): boolean {
-  return a === b || (a.verdict === b.verdict && a.comment === b.comment);
+  return a === b || (a.value === b.value && a.comment === b.comment);
 }
 
 /** The change between two known states. Nothing of the kernel is read for it. */
@@ -161,10 +165,10 @@ export function changeOf(
     edit.flushChains.add(name);
     condemned.set(name, now);
   }
+  const counts = { chains: edit.addChains.size, elements: edit.addElements.size + edit.deleteElements.size };
+  const steps: Step[] = recreate ? [] : loadAhead(edit, context);
   const input = printTransaction(family, transactionOf(edit, recreate));
-  const steps: Step[] = [];
-  if (input.length > 0)
-    steps.push({ kind: "exec", tool: "nft", args: ["-f", "-"], input, timeoutMs: 120_000, about: aboutEdit(edit) });
+  if (input.length > 0) steps.push(transactionStep(input, aboutEdit(edit)));
   const ripe = [...condemned].filter(([, since]) => now - since >= SETTLE_MS).map(([name]) => name);
   // Together with a change, or once it is due by itself; never in the change's own transaction, which must not fail.
   if (ripe.length > 0 && (steps.length > 0 || ripe.some((name) => now - (condemned.get(name) ?? now) >= idleMs))) {
@@ -176,12 +180,51 @@ export function changeOf(
     steps,
     state: { ...to, condemned },
     ...(condemned.size > 0 ? { againMs: Math.max(1, oldest + idleMs - now) } : {}),
-    counts: {
-      chains: edit.addChains.size,
-      elements: edit.addElements.size + edit.deleteElements.size,
-      condemned: condemned.size,
-    },
+    counts: { ...counts, condemned: condemned.size },
   };
+}
+
+/**
+ * New chains of Services, when they are very many, go ahead in transactions of their own: nothing refers to them yet, and
+ * no single transaction keeps the kernel's lock for long. Takes what it writes out of the edit.
+ */
+function loadAhead(edit: Edit, { family }: Context): Step[] {
+  const fresh = [...edit.addChains.values()].filter((chain) => isFresh(edit, chain));
+  if (fresh.length <= BATCH) return [];
+  const steps: Step[] = [];
+  let chains: NftChain[] = [];
+  const flush = (): void => {
+    const sets = new Map(chains.flatMap(({ rules }) => ownSets(edit, rules)).map((set) => [set.name, set]));
+    const input = printTransaction(family, { addSets: [...sets.values()], addChains: chains });
+    steps.push(transactionStep(input, `${chains.length} new chains, before they are used`));
+    for (const { name } of chains) edit.addChains.delete(name);
+    for (const name of sets.keys()) edit.addSets.delete(name);
+    chains = [];
+  };
+  for (const [i, chain] of fresh.entries()) {
+    // Chains of one Service refer to each other.
+    if (chains.length >= BATCH && ownerOf(chain.name) !== ownerOf(fresh[i - 1]?.name ?? "")) flush();
+    chains.push(chain);
+  }
+  if (chains.length > 0) flush();
+  return steps;
+}
+
+function isFresh(edit: Edit, { name, rules }: NftChain): boolean {
+  if (ownerOf(name) === undefined || edit.flushChains.has(name)) return false;
+  // A set that is made anew still has its old form.
+  return edit.deleteSets.size === 0 || !rules.some(({ expression }) => usesAny(expression, edit.deleteSets));
+}
+
+/** The sets among the new ones that rules use. */
+function ownSets(edit: Edit, rules: NftChain["rules"]): readonly NftSet[] {
+  return rules.flatMap(({ expression }) =>
+    [...expression.matchAll(/@(\S+)/g)].flatMap((match) => edit.addSets.get(match[1] ?? "") ?? []),
+  );
+}
+
+function transactionStep(input: readonly string[], about: string): Step {
+  return { kind: "exec", tool: "nft", args: ["-f", "-"], input, timeoutMs: 120_000, about };
 }
 
 function transactionOf(edit: Edit, recreate: boolean): NftTransaction {

@@ -95,7 +95,7 @@ function* elementDrift(name: string, set: ListedSet, wanted: ReadonlyMap<string,
     const found = set.elements.get(key);
     const comment = element.comment === undefined ? undefined : cut(element.comment);
     if (found === undefined) yield { kind: "element", what: `element ${key} of ${name} is missing` };
-    else if (found.verdict !== element.verdict || found.comment !== comment)
+    else if (found.value !== element.value || found.comment !== comment)
       yield { kind: "element", what: `element ${key} of ${name} was changed` };
   }
   for (const key of set.elements.keys())

@@ -1,7 +1,7 @@
 /** From what the kernel was read to hold to the desired state: what is right stays, all else is corrected in one transaction. */
 import type { Context } from "../../model/context.ts";
 import type { StepResult } from "../../model/step.ts";
-import { cut, type NftChain, type NftSet, printRule, TABLE } from "../../tools/nft.ts";
+import { cut, type NftChain, type NftSet, printRule, printType, TABLE } from "../../tools/nft.ts";
 import { type ListedChain, type ListedSet, type ListedTable, parseTable } from "../../tools/nft-list.ts";
 import type { Change, Reading } from "../backend.ts";
 import { changeOf, type Edit, elementId, newEdit, usesAny } from "./diff.ts";
@@ -77,7 +77,7 @@ function repairSets(edit: Edit, table: ListedTable | undefined, wanted: Wanted):
 }
 
 function specMatches(listed: ListedSet, set: NftSet): boolean {
-  if (listed.kind !== set.kind || listed.type !== `${set.type}${set.kind === "map" ? " : verdict" : ""}`) return false;
+  if (listed.kind !== set.kind || listed.type !== printType(set)) return false;
   const flags = set.dynamicTimeout === undefined ? [] : ["dynamic", "timeout"];
   return listed.timeout === (set.dynamicTimeout ?? 0) && flags.join() === [...listed.flags].sort().join();
 }
@@ -118,7 +118,7 @@ function repairElements(edit: Edit, table: ListedTable | undefined, wanted: Want
     for (const [key, found] of listed ?? []) {
       const element = elements.get(key);
       const comment = element?.comment === undefined ? undefined : cut(element.comment);
-      if (element !== undefined && element.verdict === found.verdict && comment === found.comment) continue;
+      if (element !== undefined && element.value === found.value && comment === found.comment) continue;
       const gone = { set: name, key };
       edit.deleteElements.set(elementId(gone), gone);
     }

@@ -130,23 +130,23 @@ function portElements(name: string, port: PortPlan, firewall: boolean, context: 
   const frontend = (ip: string) => `${ip} . ${protocol} . ${port.port}`;
   const internal = chainOf(port.internal, name);
   if (internal === undefined) out.push(refusal("no-endpoint-services", frontend(port.clusterIP), port.internal, port));
-  else out.push({ set: "service-ips", key: frontend(port.clusterIP), verdict: rule.goTo(internal) });
+  else out.push({ set: "service-ips", key: frontend(port.clusterIP), value: rule.goTo(internal) });
 
   const external = rule.goTo(`external-${name}`);
   const served = port.endpoints.length > 0;
   const refused = chainOf(port.external, name) === undefined;
   for (const ip of [...port.externalIPs, ...port.loadBalancerIPs]) {
-    if (served) out.push({ set: "service-ips", key: frontend(ip), verdict: external });
+    if (served) out.push({ set: "service-ips", key: frontend(ip), value: external });
     if (refused) out.push(refusal("no-endpoint-services", frontend(ip), port.external, port));
   }
   if (firewall)
     for (const ip of port.loadBalancerIPs)
-      out.push({ set: "firewall-ips", key: frontend(ip), verdict: rule.goTo(`firewall-${name}`) });
+      out.push({ set: "firewall-ips", key: frontend(ip), value: rule.goTo(`firewall-${name}`) });
   if (port.nodePort > 0) {
     const key = `${protocol} . ${port.nodePort}`;
-    if (served) out.push({ set: "service-nodeports", key, verdict: external });
+    if (served) out.push({ set: "service-nodeports", key, value: external });
     if (refused) out.push(refusal("no-endpoint-nodeports", key, port.external, port));
-    if (context.localhostNodePorts && protocol !== "tcp") out.push({ set: LOCALHOST_PORTS, key, verdict: rejected });
+    if (context.localhostNodePorts && protocol !== "tcp") out.push({ set: LOCALHOST_PORTS, key, value: rejected });
   }
   for (const endpoint of port.endpoints)
     if (endpoint.local)
@@ -157,5 +157,5 @@ function portElements(name: string, port: PortPlan, firewall: boolean, context: 
 const rejected = rule.goTo("reject-chain");
 
 function refusal(set: string, key: string, fate: Fate, port: PortPlan): NftElement {
-  return { set, key, verdict: fate === "drop" ? "drop" : rejected, comment: port.name };
+  return { set, key, value: fate === "drop" ? "drop" : rejected, comment: port.name };
 }
