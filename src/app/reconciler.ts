@@ -9,7 +9,6 @@ import type { Snapshot } from "../model/snapshot.ts";
 import type { Step, StepResult } from "../model/step.ts";
 import { isolate } from "./isolation.ts";
 import { QuarantineList } from "./quarantine.ts";
-import { TriggerTimes } from "./trigger-times.ts";
 
 export interface ReconcilerOptions<S, O> {
   readonly backend: Backend<S, O>;
@@ -40,7 +39,6 @@ type Attempt = { -readonly [K in keyof StageTimes]: number } & {
 export class Reconciler<S, O> {
   readonly #options: ReconcilerOptions<S, O>;
   readonly #quarantine = new QuarantineList();
-  readonly #triggers: TriggerTimes;
   #context: Context;
   /** What the kernel is known to hold; undefined: it must be read first. */
   #held: S | undefined;
@@ -53,7 +51,6 @@ export class Reconciler<S, O> {
   constructor(options: ReconcilerOptions<S, O>) {
     this.#options = options;
     this.#context = options.context;
-    this.#triggers = new TriggerTimes(options.now());
   }
 
   get context(): Context {
@@ -74,12 +71,14 @@ export class Reconciler<S, O> {
     this.#held = undefined;
   }
 
-  /** Makes the kernel as the snapshot asks. Failures are in the report; only programming errors are thrown. */
-  async sync(snapshot: Snapshot): Promise<Synced> {
+  /**
+   * Makes the kernel as the snapshot asks. `triggers`: when the endpoint changes happened that it programs (ms since the
+   * epoch). Failures are in the report; only programming errors are thrown.
+   */
+  async sync(snapshot: Snapshot, triggers: readonly number[] = []): Promise<Synced> {
     const startedAt = this.#options.now();
     const attempt: Attempt = { plan: 0, desired: 0, observe: 0, diff: 0, apply: 0, full: false, counts: {} };
     const plan = timed(attempt, "plan", () => makePlan(snapshot, this.#context, this.#plan));
-    this.#triggers.collect(plan, this.#plan);
     this.#plan = plan;
     const held = this.#quarantine.held(plan, startedAt);
     let failure: CommandError | undefined;
@@ -89,7 +88,7 @@ export class Reconciler<S, O> {
       if (!(error instanceof CommandError)) throw error;
       failure = await this.#isolate(plan, held, error, attempt);
     }
-    return this.#conclude(plan, startedAt, attempt, failure);
+    return this.#conclude(plan, startedAt, attempt, failure, triggers);
   }
 
   /** A cheap look for drift; what was found is forgotten, so that the next sync repairs it. */
@@ -158,7 +157,13 @@ export class Reconciler<S, O> {
     });
   }
 
-  #conclude(plan: Plan, startedAt: number, attempt: Attempt, failure: CommandError | undefined): Synced {
+  #conclude(
+    plan: Plan,
+    startedAt: number,
+    attempt: Attempt,
+    failure: CommandError | undefined,
+    triggers: readonly number[],
+  ): Synced {
     const finishedAt = this.#options.now();
     const ok = failure === undefined;
     this.#failures = ok ? 0 : this.#failures + 1;
@@ -176,7 +181,7 @@ export class Reconciler<S, O> {
       error: failure?.message,
       stages,
       counts,
-      triggers: ok ? this.#triggers.take() : [],
+      triggers: ok ? triggers : [],
       noLocalEndpoints: plan.noLocalEndpoints,
       quarantined: this.#quarantine.list(),
     };

@@ -18,6 +18,8 @@ export interface ExecOptions {
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Gets standard output as it comes, instead of it being collected. */
   readonly onStdout?: ((chunk: Uint8Array) => void) | undefined;
+  /** Told of each process that is started: what it does to the kernel is our own doing. */
+  readonly onStart?: ((pid: number) => void) | undefined;
   /** Bytes of standard output that may be collected; more ends the tool. Default 256 MiB. */
   readonly maxStdout?: number | undefined;
 }
@@ -52,6 +54,7 @@ export async function execute(command: Command, options: ExecOptions = {}): Prom
     const input = openInput(command.input);
     try {
       const child = start(path, command, options, input.stdin);
+      options.onStart?.(child.pid);
       return await finish(child, path, command, options);
     } catch (cause) {
       // The path may have been valid once: a package upgrade moved it. Look again, once.

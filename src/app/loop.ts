@@ -1,0 +1,159 @@
+/** The heart: changes ask for syncs, each sync runs every family, and what follows from it never delays the next rules. */
+import type { Drift } from "../backends/backend.ts";
+import type { Context } from "../model/context.ts";
+import type { FamilyName } from "../model/family.ts";
+import type { Log } from "../model/log.ts";
+import type { Plan } from "../model/plan.ts";
+import type { SyncReport } from "../model/report.ts";
+import type { Snapshot } from "../model/snapshot.ts";
+import type { Reconciler, Synced } from "./reconciler.ts";
+import { type Outcome, Scheduler } from "./scheduler.ts";
+
+/** A reconciler of whatever backend. */
+export type FamilyLoop = Pick<Reconciler<unknown, unknown>, "sync" | "inspect" | "forget" | "context" | "plan">;
+
+/** Changes and trigger times since the last successful sync of one family. */
+export interface ChangeTally {
+  take(): { readonly services: number; readonly endpoints: number; readonly triggers: readonly number[] };
+  putBack(changes: ReturnType<ChangeTally["take"]>): void;
+}
+
+export interface LoopOptions {
+  readonly families: readonly { readonly loop: FamilyLoop; readonly tally: ChangeTally }[];
+  readonly snapshot: () => Snapshot;
+  readonly log: Log;
+  /** Milliseconds. */
+  readonly minSyncPeriod: number;
+  readonly syncPeriod: number;
+  readonly now: () => number;
+  readonly onQueued: (family: FamilyName, now: number) => void;
+  /** After each family's sync; `applied` is set when it succeeded. Must return at once. */
+  readonly onSynced: (report: SyncReport, plan: Plan | undefined, applied: Plan | undefined, context: Context) => void;
+  readonly onDrift: (family: FamilyName, drift: readonly Drift[], by: string) => void;
+  /** An error that should not happen, `crashes` in a row of this family. */
+  readonly onCrash: (family: FamilyName, error: unknown, crashes: number) => void;
+}
+
+/** A full reconcile from what the kernel holds, at least so often. */
+const fullPeriod = 3_600_000;
+
+/** Call `start` once the first lists are complete. */
+export class SyncLoop {
+  readonly #options: LoopOptions;
+  readonly #scheduler: Scheduler;
+  readonly #crashes = new Map<FamilyLoop, number>();
+  #inspection: ReturnType<typeof setInterval> | undefined;
+  #lastFull: number;
+  #busy: Promise<unknown> = Promise.resolve();
+
+  constructor(options: LoopOptions) {
+    this.#options = options;
+    this.#lastFull = options.now();
+    const { minSyncPeriod, syncPeriod, now } = options;
+    this.#scheduler = new Scheduler(() => this.#exclusive(() => this.#syncAll()), {
+      minSyncPeriod,
+      maxRetry: syncPeriod,
+      now,
+    });
+  }
+
+  start(): void {
+    this.request();
+    this.#inspection = setInterval(() => void this.#exclusive(() => this.#inspectAll()), this.#options.syncPeriod);
+  }
+
+  /** Something changed. */
+  request(): void {
+    for (const { loop } of this.#options.families)
+      this.#options.onQueued(loop.context.family.name, this.#options.now());
+    this.#scheduler.request();
+  }
+
+  /** The kernel is not as we left it: read it and repair. */
+  repair(family: FamilyName, drift: readonly Drift[], by: string): void {
+    for (const { loop } of this.#options.families) if (loop.context.family.name === family) loop.forget();
+    this.#options.onDrift(family, drift, by);
+    this.request();
+  }
+
+  /** Look for drift now, behind a sync that is under way. */
+  async inspect(): Promise<boolean> {
+    return await this.#exclusive(() => this.#inspectAll());
+  }
+
+  /** Waits for a sync that is under way. Rules stay. */
+  async stop(): Promise<void> {
+    clearInterval(this.#inspection);
+    await this.#scheduler.stop();
+    await this.#busy;
+  }
+
+  // --- internal ---
+
+  /** Syncs and inspections take turns: each would see the other's half-done work. */
+  #exclusive<T>(work: () => Promise<T>): Promise<T> {
+    const next = this.#busy.then(work);
+    this.#busy = next.catch(() => {});
+    return next;
+  }
+
+  async #syncAll(): Promise<Outcome> {
+    const { families, snapshot, now } = this.#options;
+    if (now() - this.#lastFull >= fullPeriod) {
+      this.#lastFull = now();
+      for (const { loop } of families) loop.forget();
+    }
+    const current = snapshot();
+    let ok = true;
+    let againMs: number | undefined;
+    for (const family of families) {
+      const synced = await this.#syncOne(family, current);
+      ok &&= synced?.report.ok === true;
+      if (synced?.againMs !== undefined) againMs = Math.min(againMs ?? synced.againMs, synced.againMs);
+    }
+    return againMs === undefined ? { ok } : { ok, againMs };
+  }
+
+  async #syncOne({ loop, tally }: LoopOptions["families"][number], snapshot: Snapshot): Promise<Synced | undefined> {
+    const changes = tally.take();
+    try {
+      const synced = await loop.sync(snapshot, changes.triggers);
+      this.#crashes.delete(loop);
+      if (!synced.report.ok) tally.putBack(changes);
+      this.#options.onSynced(synced.report, loop.plan, synced.applied, loop.context);
+      return synced;
+    } catch (error) {
+      tally.putBack(changes);
+      const crashes = (this.#crashes.get(loop) ?? 0) + 1;
+      this.#crashes.set(loop, crashes);
+      // Start over from what the kernel holds.
+      loop.forget();
+      this.#options.onCrash(loop.context.family.name, error, crashes);
+      return undefined;
+    }
+  }
+
+  /** True when something was found. */
+  async #inspectAll(): Promise<boolean> {
+    let found = false;
+    for (const { loop } of this.#options.families) {
+      try {
+        const drift = await loop.inspect();
+        if (drift.length === 0) continue;
+        found = true;
+        this.repair(loop.context.family.name, drift, "");
+      } catch (error) {
+        // A look that fails tells nothing: the next sync reads the kernel and reports what is wrong.
+        this.#options.log.warn("Looking for drift failed", {
+          ipFamily: loop.context.family.name,
+          reason: String(error),
+        });
+        loop.forget();
+        this.request();
+      }
+    }
+    // Also without changes: a full reconcile is due at some time.
+    if (this.#options.now() - this.#lastFull >= fullPeriod) this.request();
+    return found;
+  }
+}

@@ -1,0 +1,275 @@
+/** The running proxy: wires store, loop, monitor, conntrack, health check ports and Node changes together until it ends. */
+import type { RunOptions } from "../cli/load.ts";
+import { type Config, syncPeriods } from "../config/config.ts";
+import { checkAddresses, checkTargets, createCheckPorts } from "../health/check-ports.ts";
+import { judgeHealth } from "../health/state.ts";
+import { AddressWatch, localAddresses } from "../host/addresses.ts";
+import { ConntrackCleaner } from "../host/conntrack.ts";
+import type { ObjectStore } from "../kube/object-store.ts";
+import type { Context } from "../model/context.ts";
+import type { FamilyName } from "../model/family.ts";
+import type { Plan } from "../model/plan.ts";
+import type { SyncReport } from "../model/report.ts";
+import type { ChildProcesses } from "./child-processes.ts";
+import { watchConfigFile } from "./config-changes.ts";
+import { type ContextInputs, type Contexts, makeContexts } from "./contexts.ts";
+import { DriftWatch, type ForeignChange } from "./drift-watch.ts";
+import type { ProxyEvents } from "./events.ts";
+import { Exit } from "./exit.ts";
+import { listen } from "./listen.ts";
+import type { RootLog } from "./log.ts";
+import { SyncLoop } from "./loop.ts";
+import { makeLoop, type RunSteps } from "./modes.ts";
+import { Monitor } from "./monitor.ts";
+import { nodeChange } from "./node-change.ts";
+import { OnceList } from "./once.ts";
+import type { Servers } from "./servers.ts";
+import type { Feed } from "./source.ts";
+import type { ProxyStatus } from "./status.ts";
+import { startNotifying } from "./supervisor.ts";
+
+export interface ProxyInputs {
+  readonly argv: readonly string[];
+  readonly children: ChildProcesses;
+  readonly config: Config;
+  readonly options: RunOptions;
+  readonly log: RootLog;
+  /** Aborted: end, code 0. */
+  readonly signal: AbortSignal;
+  readonly run: RunSteps;
+  readonly status: ProxyStatus;
+  readonly servers: Servers;
+  readonly store: ObjectStore;
+  readonly feed: Feed;
+  readonly inputs: ContextInputs;
+  readonly contexts: Contexts;
+  readonly events: ProxyEvents;
+}
+
+/** Unexpected errors of one family in a row that end the process. */
+const mostCrashes = 3;
+
+/** Returns when the signal is aborted; throws Exit for everything else that ends the proxy. Rules stay in either case. */
+export async function runUntilExit(inputs: ProxyInputs): Promise<void> {
+  const proxy = new RunningProxy(inputs);
+  try {
+    await proxy.run();
+  } finally {
+    await proxy.stop();
+  }
+}
+
+class RunningProxy {
+  readonly #in: ProxyInputs;
+  readonly #loop: SyncLoop;
+  readonly #loops: readonly ReturnType<typeof makeLoop>[];
+  readonly #cleaners: ReadonlyMap<FamilyName, ConntrackCleaner>;
+  readonly #checks: ReadonlyMap<FamilyName, ReturnType<typeof createCheckPorts>>;
+  readonly #conflicts = new OnceList();
+  readonly #ended = Promise.withResolvers<void>();
+  readonly #closers: (() => void)[] = [];
+  #inputs: ContextInputs;
+  #ready = false;
+
+  constructor(inputs: ProxyInputs) {
+    this.#in = inputs;
+    this.#inputs = inputs.inputs;
+    const { config, log, status, servers, store, run } = inputs;
+    this.#loops = inputs.contexts.list.map((context) => makeLoop(context, { run, now: Date.now }));
+    this.#cleaners = byFamily(
+      this.#loops,
+      (family) =>
+        new ConntrackCleaner({
+          family,
+          log,
+          onCleanUp: (result) => servers.recorder.conntrack(family, result.ms, result.deleted),
+        }),
+    );
+    this.#checks = byFamily(this.#loops, () =>
+      createCheckPorts({ open: listen, healthy: () => judgeHealth(status.healthFacts(), Date.now()).healthy, log }),
+    );
+    this.#loop = new SyncLoop({
+      families: this.#loops.map((loop) => ({ loop, tally: store.tally(loop.context.family.name) })),
+      snapshot: () => store.snapshot(),
+      log,
+      ...syncPeriods(config),
+      now: Date.now,
+      onQueued: (family, now) => {
+        status.queued(family, now);
+        servers.recorder.queued(family, now);
+      },
+      onSynced: (report, plan, applied, context) => this.#synced(report, plan, applied, context),
+      onDrift: (family, drift, by) => this.#drifted(family, drift, by),
+      onCrash: (family, error, crashes) => this.#crashed(family, error, crashes),
+    });
+  }
+
+  /** Resolves when the signal is aborted, rejects with Exit. */
+  async run(): Promise<void> {
+    const { signal, feed, store, log } = this.#in;
+    const stop = (): void => this.#ended.resolve();
+    signal.addEventListener("abort", stop, { once: true });
+    this.#closers.push(() => signal.removeEventListener("abort", stop));
+    if (signal.aborted) return;
+    await Promise.race([feed.ready, this.#ended.promise]);
+    if (signal.aborted) return;
+    const total = store.tally();
+    this.#closers.push(store.onChange((change) => this.#changed(change, total)));
+    this.#nodeChanged();
+    this.#watchHost();
+    this.#closers.push(watchConfigFile(this.#in, (exit) => this.#ended.reject(exit)));
+    log.debug(1, "First lists are complete", { services: store.snapshot().services.size });
+    this.#loop.start();
+    await this.#ended.promise;
+  }
+
+  async stop(): Promise<void> {
+    for (const close of this.#closers) close();
+    for (const checks of this.#checks.values()) checks.close();
+    for (const cleaner of this.#cleaners.values()) cleaner.close();
+    await this.#loop.stop();
+  }
+
+  // --- internal ---
+
+  #changed(
+    change: { readonly objects: boolean; readonly node: boolean },
+    total: ReturnType<ObjectStore["tally"]>,
+  ): void {
+    const { services, endpoints } = total.take();
+    if (services + endpoints > 0) this.#in.servers.recorder.changed({ services, endpoints }, Date.now());
+    const { pending } = this.#in.status;
+    this.#in.status.pending = { services: pending.services + services, endpoints: pending.endpoints + endpoints };
+    if (change.node) this.#nodeChanged();
+    if (change.objects) this.#loop.request();
+  }
+
+  #synced(report: SyncReport, plan: Plan | undefined, applied: Plan | undefined, context: Context): void {
+    const { log, status, servers, events } = this.#in;
+    const family = report.family;
+    const before = status.families.get(family)?.report;
+    status.synced(report, plan);
+    servers.recorder.synced(report);
+    if (!report.ok) {
+      log.error("Sync failed, will retry", { ipFamily: family, reason: report.error });
+      if (before?.ok !== false) events.warn("SyncFailed", `${family}: ${report.error}`);
+    } else {
+      status.pending = { services: 0, endpoints: 0 };
+      if (before?.ok === false) log.info("Sync works again", { ipFamily: family });
+    }
+    log.debug(2, "Synced", { ipFamily: family, full: report.full, ms: report.finishedAt - report.startedAt });
+    for (const q of report.quarantined) {
+      if (before?.quarantined.some((old) => old.service === q.service) === true) continue;
+      log.error("Service not programmed, all others are; will retry", {
+        service: q.service,
+        ipFamily: family,
+        reason: q.reason,
+      });
+      events.warn("ServiceNotProgrammed", `${q.service} (${family}): ${q.reason}`);
+    }
+    for (const line of this.#conflicts.fresh(family, plan?.conflicts ?? [])) {
+      log.warn("Two Services claim the same", { ipFamily: family, conflict: line });
+      events.warn("AddressConflict", line);
+    }
+    if (applied === undefined || plan === undefined) return;
+    this.#checks.get(family)?.update(checkTargets(plan), checkAddresses(context.family, context.nodePorts));
+    this.#cleaners.get(family)?.after(plan, context, report.full);
+    if (!this.#ready && [...status.families.values()].every((f) => f.report?.ok === true)) this.#becomeReady();
+  }
+
+  #becomeReady(): void {
+    this.#ready = true;
+    this.#in.log.info("Rules are in place", { mode: this.#in.config.mode });
+    this.#closers.push(
+      startNotifying(this.#in.log, () => judgeHealth(this.#in.status.healthFacts(), Date.now()).healthy),
+    );
+  }
+
+  #drifted(family: FamilyName, drift: readonly { kind: string; what: string }[], by: string): void {
+    const { log, status, servers, events } = this.#in;
+    status.driftRepairs += drift.length;
+    for (const { kind } of drift) servers.recorder.drift(kind, 1);
+    const what =
+      drift
+        .slice(0, 3)
+        .map((d) => d.what)
+        .join("; ") + (drift.length > 3 ? `; and ${drift.length - 3} more` : "");
+    log.warn("Rules of ours were changed, repairing", { ipFamily: family, what, by: by === "" ? "unknown" : by });
+    events.warn("RulesChanged", `${family}: ${what}${by === "" ? "" : ` (by ${by})`}; repaired`);
+  }
+
+  /** Last resort: start over from what the kernel holds; three times in a row end the process for its supervisor. */
+  #crashed(family: FamilyName, error: unknown, crashes: number): void {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    this.#in.log.error("Unexpected error, starting over from what the kernel holds", {
+      ipFamily: family,
+      crashes,
+      error: text,
+    });
+    if (crashes < mostCrashes) return;
+    this.#ended.reject(
+      new Exit(1, `${family}: ${crashes} unexpected errors in a row, giving up; the last was: ${String(error)}`),
+    );
+  }
+
+  #nodeChanged(): void {
+    const { store, status, log } = this.#in;
+    const change = nodeChange(this.#inputs, store.node);
+    status.nodeLeaving = store.node?.deleting === true || store.node?.toBeDeleted === true;
+    status.nodeKnown = store.node !== undefined;
+    if (change.exit !== undefined) this.#ended.reject(new Exit(1, change.exit));
+    if (change.note !== undefined) log.info(change.note, { node: status.nodeName });
+    if (change.inputs !== undefined) this.#replan(change.inputs);
+  }
+
+  /** New contexts where something in them is really different. */
+  #replan(inputs: ContextInputs): void {
+    this.#inputs = inputs;
+    const made = makeContexts(inputs);
+    for (const fault of made.faults) this.#ended.reject(new Exit(1, fault));
+    let changed = false;
+    for (const loop of this.#loops) {
+      const context = made.list.find((c) => c.family === loop.context.family);
+      if (context === undefined || Bun.deepEquals(context, loop.context)) continue;
+      loop.context = context;
+      changed = true;
+    }
+    if (changed) this.#loop.request();
+  }
+
+  #watchHost(): void {
+    const { config, log } = this.#in;
+    void localAddresses().then((initial) => {
+      if (this.#in.signal.aborted) return;
+      const onChange = (list: readonly { ip: string }[]): void =>
+        this.#replan({ ...this.#inputs, localAddresses: list.map((a) => a.ip) });
+      const watch = new AddressWatch(initial, { log, onChange });
+      this.#closers.push(() => watch.close());
+    });
+    const watch = new DriftWatch(config.mode);
+    const monitor = new Monitor({
+      log,
+      onEvent: (event) => {
+        const change = watch.feed(event, (pid, name) => this.#in.children.includes(pid, name));
+        if (change !== undefined) this.#foreignChange(change);
+      },
+    });
+    this.#closers.push(() => monitor.close());
+  }
+
+  #foreignChange(change: ForeignChange): void {
+    const by = `process ${change.pid} (${change.process})`;
+    for (const { context } of this.#loops) {
+      const own = change.drift.filter((d) => d.family === context.family.name);
+      if (own.length > 0) this.#loop.repair(context.family.name, own, by);
+    }
+    if (change.suspect) void this.#loop.inspect();
+  }
+}
+
+function byFamily<T>(
+  loops: readonly ReturnType<typeof makeLoop>[],
+  make: (family: FamilyName) => T,
+): ReadonlyMap<FamilyName, T> {
+  return new Map(loops.map(({ context }) => [context.family.name, make(context.family.name)]));
+}
