@@ -11,8 +11,12 @@ const helpFlag: FlagTable = [flag("General", "help", "bool", "Print this text an
  * Runs the subcommand that `argv` begins with and gives its exit code; undefined when it begins with none.
  * Errors that are not the user's mistake are thrown.
  */
-export async function runCommand(argv: readonly string[], output: Output): Promise<number | undefined> {
-  const found = commands.find(({ name }) => name === argv[0]);
+export async function runCommand(
+  argv: readonly string[],
+  output: Output,
+  known: readonly Command[] = commands,
+): Promise<number | undefined> {
+  const found = known.find(({ name }) => name === argv[0]);
   if (found === undefined) return undefined;
   const [{ command }, citty] = await Promise.all([found.load(), import("citty")]);
   const definition = citty.defineCommand({

@@ -7,9 +7,12 @@ import { printConfig } from "../config/print.ts";
 import { remarks } from "../config/remarks.ts";
 import { noSettings, overlay, type Settings, textOf } from "../config/settings.ts";
 import { validateConfig } from "../config/validate.ts";
+import { commands } from "./commands.ts";
 import { completeServers, dropEmptyServers, flagValues, overruledFlags, settingsFromFlags } from "./flag-settings.ts";
 import { flags } from "./flags.ts";
 import { boolFlag, listFlag, type ParsedFlags, scanFlags, strayWords, textFlag } from "./parse.ts";
+
+const commandNames = commands.map(({ name }) => name);
 
 /** What is given by flags only. */
 export interface RunOptions {
@@ -58,7 +61,7 @@ export type ReadText = (path: string) => string;
 export async function load(argv: readonly string[], readText: ReadText = readUtf8): Promise<Loaded> {
   const { faults, ...parsed } = scanFlags(flags, argv);
   if (boolFlag(parsed, "help")) return { kind: "help" };
-  refuseAny([...faults, ...strayWords(parsed.words), ...emptyHostname(parsed)]);
+  refuseAny([...faults, ...strayWords(parsed.words, commandNames), ...emptyHostname(parsed)]);
   const version = parsed.given.get("version");
   if (version === true || version === "raw") return { kind: "version", raw: version === "raw" };
   const path = textFlag(parsed, "write-config-to");

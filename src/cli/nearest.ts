@@ -7,6 +7,11 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return scored.sort((a, b) => a.score - b.score)[0]?.candidate;
 }
 
+/** The known word that a word is most likely a slip of; undefined when none is near. */
+export function nearMiss(word: string, known: readonly string[]): string | undefined {
+  return known.find((candidate) => edits(word.slice(0, 64), candidate) <= Math.max(1, candidate.length / 3));
+}
+
 function score(word: string, candidate: string): number {
   const bonus = word.split("-")[0] === candidate.split("-")[0] ? 0.5 : 0;
   return edits(word.slice(0, 64), candidate) / Math.max(word.length, candidate.length) - bonus;

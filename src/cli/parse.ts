@@ -3,7 +3,7 @@ import { ConfigError, type Fault, fault } from "../config/config-error.ts";
 import type { SettingValue } from "../config/settings.ts";
 import type { Flag, FlagTable } from "./flag.ts";
 import { parseFlagValue } from "./flag-value.ts";
-import { nearest } from "./nearest.ts";
+import { nearest, nearMiss } from "./nearest.ts";
 
 export interface ParsedFlags {
   /** Flags that were given, by name; lists and maps hold what all repetitions gave, others the last. */
@@ -37,10 +37,12 @@ export function scanFlags(
   return { given, words, faults };
 }
 
-/** One fault for each word where none is wanted. */
-export function strayWords(words: readonly string[]): readonly Fault[] {
+/** One fault for each word where none is wanted; `commands` are the words that may come first. */
+export function strayWords(words: readonly string[], commands: readonly string[] = []): readonly Fault[] {
   return words.map((word) => {
-    const hint = /^(true|false)$/i.test(word) ? `a switch takes its value with =, as in --flag=${word}` : "";
+    const near = nearMiss(word, commands);
+    const command = near === undefined ? "" : `did you mean the command ${near}? It comes first`;
+    const hint = /^(true|false)$/i.test(word) ? `a switch takes its value with =, as in --flag=${word}` : command;
     return fault("", word, undefined, "is no flag and no command; see --help", hint);
   });
 }
