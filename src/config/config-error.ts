@@ -40,7 +40,12 @@ export function printFault(fault: Fault): string {
   const place = [fault.where, fault.field].filter((part, i, all) => part !== "" && all.indexOf(part) === i).join(": ");
   const value = fault.value === undefined ? "" : `${fault.value}: `;
   const hint = fault.hint === "" ? "" : ` (${fault.hint})`;
-  return `${place}: ${value}${fault.message}${hint}`;
+  return escapeUnprintable(`${place}: ${value}${fault.message}${hint}`);
+}
+
+/** Whatever a flag, a field name or a parser's message holds, it stays on its line and does not reach the terminal. */
+function escapeUnprintable(line: string): string {
+  return line.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (mark) => `\\u{${(mark.codePointAt(0) ?? 0).toString(16)}}`);
 }
 
 /** A fault whose value is shown quoted, cut and with control characters escaped. */

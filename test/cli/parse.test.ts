@@ -117,6 +117,7 @@ describe("mistakes", () => {
 
   test("a value with control characters stays on its line", () => {
     expect(() => given("--bind-address=\n\u001b[31mx")).toThrow(/^--bind-address: "\\n\\u001b\[31mx": must be/);
+    expect(() => given("--no\n\u001b[31m\u202epe")).toThrow(/^--no\\u\{a\}\\u\{1b\}\[31m\\u\{202e\}pe: is no flag/);
   });
 });
 
