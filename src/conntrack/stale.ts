@@ -11,7 +11,14 @@ export type Reason = "endpoint" | "untranslated" | "frontend";
 export type Verdict =
   | { readonly kind: "foreign" }
   | { readonly kind: "healthy" }
-  | { readonly kind: "stale"; readonly reason: Reason /** PortPlan name. */; readonly service: string };
+  | {
+      readonly kind: "stale";
+      readonly reason: Reason;
+      /** PortPlan name. */
+      readonly service: string;
+      /** No flow to this destination can be healthy: it has no owner, or its owner has no endpoint. */
+      readonly whole: boolean;
+    };
 
 /** Frontends that nobody has any more, by key, with the port's name; kept until a clean-up succeeded. */
 export type Retired = ReadonlyMap<FrontendKey, string>;
@@ -28,15 +35,18 @@ export function judge(flow: UdpFlow, frontends: Frontends, retired: Retired): Ve
   if (owner !== undefined) {
     if (owner.backends.has(addressKey(flow.replySrc, flow.replySport))) return healthy;
     const untranslated = flow.replySrc === flow.dst && flow.replySport === flow.dport;
-    return { kind: "stale", reason: untranslated ? "untranslated" : "endpoint", service: owner.name };
+    const reason = untranslated ? "untranslated" : "endpoint";
+    return { kind: "stale", reason, service: owner.name, whole: owner.backends.size === 0 };
   }
   const former = retired.get(key) ?? (isNodePort ? retired.get(portKey) : undefined);
-  return former === undefined ? foreign : { kind: "stale", reason: "frontend", service: former };
+  return former === undefined ? foreign : { kind: "stale", reason: "frontend", service: former, whole: true };
 }
 
-/** Flows that are alike for the rules: deleted by one command. */
+/** Flows that are deleted by one command: all to a destination (`whole`), or those that answer from one place. */
 export interface StaleClass {
+  /** The first of them. */
   readonly flow: UdpFlow;
+  readonly whole: boolean;
   readonly service: string;
   readonly reason: Reason;
   readonly count: number;
@@ -63,10 +73,12 @@ export class FlowSorter {
     const verdict = judge(flow, this.frontends, this.retired);
     if (verdict.kind === "healthy") this.#healthy++;
     if (verdict.kind !== "stale") return;
-    const key = `${flow.dst} ${flow.dport} ${flow.replySrc} ${flow.replySport}`;
+    const { service, reason, whole } = verdict;
+    const to = addressKey(flow.dst, flow.dport);
+    const key = whole ? to : `${to} ${addressKey(flow.replySrc, flow.replySport)}`;
     const known = this.#classes.get(key);
     if (known !== undefined) known.count++;
-    else this.#classes.set(key, { flow, service: verdict.service, reason: verdict.reason, count: 1 });
+    else this.#classes.set(key, { flow, whole, service, reason, count: 1 });
   }
 
   result(): Sorted {
@@ -77,11 +89,11 @@ export class FlowSorter {
 /** `41 of dns/kube-dns:dns (endpoint 10.1.0.2 gone), 2 of …`: at most five Services, then how many more. */
 export function describeStale(stale: readonly StaleClass[]): string {
   const groups = new Map<string, { count: number; about: string; ips: Set<string> }>();
-  for (const { service, reason, count, flow } of stale) {
+  for (const { service, reason, count, flow, whole } of stale) {
     const key = `${service} ${reason}`;
     const group = groups.get(key) ?? { count: 0, about: service, ips: new Set<string>() };
     group.count += count;
-    if (reason === "endpoint") group.ips.add(flow.replySrc);
+    if (reason === "endpoint") group.ips.add(whole ? "" : flow.replySrc);
     groups.set(key, group);
   }
   const texts = [...groups].map(([key, group]) => {
@@ -95,6 +107,7 @@ export function describeStale(stale: readonly StaleClass[]): string {
 function explain(reason: string, ips: readonly string[]): string {
   if (reason === "frontend") return "port, address or Service gone";
   if (reason === "untranslated") return "never sent to an endpoint";
+  if (ips.includes("")) return "no endpoint left";
   const shown = ips.slice(0, 3).join(", ");
   return ips.length > 3
     ? `endpoints ${shown} and ${ips.length - 3} more gone`

@@ -26,7 +26,7 @@ export async function deleteClasses(
 }
 
 async function deleteBatch(batch: readonly StaleClass[], family: Family, options: ExecOptions): Promise<number> {
-  const words = batch.map(({ flow }) => deleteArgs(family, flow));
+  const words = batch.map(({ flow, whole }) => deleteArgs(family, flow, whole));
   const input = [`${words.map((line) => line.join(" ")).join("\n")}\n`];
   const command = { tool: "conntrack", args: batchArgs, input, timeoutMs: 120_000, about: "stale UDP flows" };
   let deleted = 0;

@@ -129,7 +129,10 @@ export class ConntrackCleaner {
     const sorted = await this.#list(new FlowSorter(this.#current(), retired));
     if (sorted === undefined) return;
     // The plan may move on while we delete: what is healthy again by then stays.
-    const stillStale = ({ flow }: StaleClass) => judge(flow, this.#current(), this.#retired).kind === "stale";
+    const stillStale = ({ flow, whole }: StaleClass) => {
+      const verdict = judge(flow, this.#current(), this.#retired);
+      return verdict.kind === "stale" && (verdict.whole || !whole);
+    };
     const deleted = await deleteClasses(sorted.stale, family, stillStale, this.#options);
     const ms = Math.round(performance.now() - started);
     const byService = sorted.stale.map(({ service, reason, count }) => ({ service, reason, count }));

@@ -11,9 +11,6 @@ export interface UdpFlow {
   readonly replySport: number;
 }
 
-/** Selects the entries of UDP flows that are alike in the four values. */
-export type FlowSelector = UdpFlow;
-
 export function listUdpArgs(family: Family): readonly string[] {
   return ["-L", "-p", "udp", "-f", family.name.toLowerCase()];
 }
@@ -22,13 +19,14 @@ export function listUdpArgs(family: Family): readonly string[] {
 export const batchArgs: readonly string[] = ["-R", "-"];
 
 /**
- * Arguments that delete all entries of a selector; joined by blanks it is a line for the batch. Zone 0 only: entries of
- * other zones belong to Open vSwitch and the like, which see our addresses untranslated by design. Every such command
- * reads the whole table (measured: 0.5 s with 200,000 entries), so callers delete by class, never by flow.
+ * Arguments that delete all entries that are like this flow in the four values, or (`whole`) in the first two; joined by
+ * blanks they are a line for the batch. Zone 0 only: entries of other zones belong to Open vSwitch and the like, which see
+ * our addresses untranslated by design. Every such command reads the whole table (measured: 0.5 s with 200,000
+ * entries), so callers delete by class, never by flow.
  */
-export function deleteArgs(family: Family, flow: FlowSelector): readonly string[] {
+export function deleteArgs(family: Family, flow: UdpFlow, whole: boolean): readonly string[] {
   const original = ["-d", flow.dst, "--dport", String(flow.dport)];
-  const reply = ["-r", flow.replySrc, "--reply-port-src", String(flow.replySport)];
+  const reply = whole ? [] : ["-r", flow.replySrc, "--reply-port-src", String(flow.replySport)];
   return ["-D", "-f", family.name.toLowerCase(), "-p", "udp", ...original, ...reply, "-w", "0"];
 }
 

@@ -44,6 +44,7 @@ describe("judge", () => {
       kind: "stale",
       reason: "frontend",
       service: "dns/old:dns",
+      whole: true,
     });
     expect(judge(flow("10.96.0.10", 53, "10.1.0.3", 1053), frontends, retired).kind).toBe("healthy");
   });
@@ -121,9 +122,22 @@ describe("FlowSorter", () => {
   });
 });
 
+describe("a destination where nothing can be healthy", () => {
+  test.each<readonly [string, Parameters<typeof plan>[1], ReadonlyMap<string, string>]>([
+    ["owner without endpoints", [{ endpoints: [] }], none],
+    ["no owner", [], new Map([["10.96.0.10 53", "dns/kube-dns:dns"]])],
+  ])("is one class: %s", (_, services, retired) => {
+    const sorter = new FlowSorter(frontendsOf(plan(ctx, services), ctx), retired);
+    for (let i = 0; i < 50; i++) sorter.add(flow("10.96.0.10", 53, `10.1.0.${i}`));
+    const { stale } = sorter.result();
+    expect(stale.map(({ whole, count }) => [whole, count])).toEqual([[true, 50]]);
+  });
+});
+
 describe("describeStale", () => {
   const one = (service: string, reason: StaleClass["reason"], count: number, replySrc = "10.1.0.3"): StaleClass => ({
     flow: flow("10.96.0.10", 53, replySrc),
+    whole: false,
     service,
     reason,
     count,

@@ -50,12 +50,17 @@ describe.skipIf(reason !== undefined)("in a namespace", () => {
   });
 
   /** Calls `change` and resolves with what the watch tells next. */
-  async function told(pollMs: number, toolDir: string, change: () => Promise<unknown>): Promise<string[]> {
+  async function told(
+    pollMs: number,
+    toolDir: string,
+    change: () => Promise<unknown>,
+    events = true,
+  ): Promise<string[]> {
     const initial = await localAddresses({ toolDirs: [ns.toolDir] });
     const { promise, resolve } = Promise.withResolvers<string[]>();
     const options = { log: recordingLog(), toolDirs: [toolDir], settleMs: 20, pollMs };
     const watch = new AddressWatch(initial, { ...options, onChange: (list) => resolve(ips(list)) });
-    await monitoring();
+    if (events) await monitoring();
     await change();
     const result = await promise;
     watch.close();
@@ -84,6 +89,6 @@ describe.skipIf(reason !== undefined)("in a namespace", () => {
     const real = readFileSync(`${ns.toolDir}/ip`, "utf8").split("\n")[1] ?? "";
     const dir = scripts({ ip: `[ "$2" = monitor ] && exit 1\n${real}` });
     const add = () => ns.run(["ip", "addr", "add", "192.0.2.12/24", "dev", "kp0"]);
-    expect(await told(50, dir, add)).toEqual(["127.0.0.1", "192.0.2.10", "192.0.2.12", "::1"]);
+    expect(await told(50, dir, add, false)).toEqual(["127.0.0.1", "192.0.2.10", "192.0.2.12", "::1"]);
   });
 });

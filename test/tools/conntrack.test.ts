@@ -79,7 +79,8 @@ test("a stream cut anywhere gives the same flows", () => {
 
 test("arguments", () => {
   expect(listUdpArgs(IPv6).join(" ")).toBe("-L -p udp -f ipv6");
-  expect(deleteArgs(IPv4, dnat).join(" ")).toBe(
+  expect(deleteArgs(IPv4, dnat, false).join(" ")).toBe(
     "-D -f ipv4 -p udp -d 10.96.0.10 --dport 53 -r 10.1.0.3 --reply-port-src 5353 -w 0",
   );
+  expect(deleteArgs(IPv4, dnat, true).join(" ")).toBe("-D -f ipv4 -p udp -d 10.96.0.10 --dport 53 -w 0");
 });
