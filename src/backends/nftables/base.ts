@@ -2,6 +2,7 @@
 import type { Context } from "../../model/context.ts";
 import { cut, type NftChain, type NftElement, type NftHook, type NftSet } from "../../tools/nft.ts";
 import * as rule from "../../tools/nft-rule.ts";
+import { LOCALHOST_PORTS, localhostChain } from "./localhost.ts";
 import type { Objects } from "./state.ts";
 
 const FILTER = 0;
@@ -20,9 +21,6 @@ const portMaps = {
   "no-endpoint-nodeports": "vmap to drop or reject packets to service nodeports with no endpoints",
   "service-nodeports": "NodePort traffic",
 } as const;
-
-/** Protocol and node port of UDP and SCTP Services, rejected on loopback addresses while the localhost listener serves TCP. */
-export const LOCALHOST_PORTS = "localhost-nodeports";
 
 /** The fixed objects. `serviceCIDRs`: this family's, canonical. */
 export function baseObjects(context: Context, serviceCIDRs: readonly string[]): Objects {
@@ -127,6 +125,7 @@ function filterChains(context: Context, serviceCIDRs: readonly string[]): readon
     { name: "service-endpoints-check", rules: [{ expression: rule.lookUpFrontend(family, "no-endpoint-services") }] },
     { name: "nodeport-endpoints-check", rules: onNodePorts },
     { name: "cluster-ips-check", rules: onClusterIPs },
+    ...(context.localhostNodePorts ? [localhostChain] : []),
   ];
 }
 

@@ -4,7 +4,7 @@ import { cidrContains } from "../../model/ip.ts";
 import type { Endpoint, Fate, PortPlan, ServicePlan } from "../../model/plan.ts";
 import type { NftChain, NftElement, NftRule, NftSet } from "../../tools/nft.ts";
 import * as rule from "../../tools/nft-rule.ts";
-import { LOCALHOST_PORTS } from "./base.ts";
+import { LOCALHOST_PORTS, rejectLocalhost } from "./localhost.ts";
 import { endpointName, portName } from "./names.ts";
 import type { ServiceObjects } from "./state.ts";
 
@@ -146,7 +146,8 @@ function portElements(name: string, port: PortPlan, firewall: boolean, context: 
     const key = `${protocol} . ${port.nodePort}`;
     if (served) out.push({ set: "service-nodeports", key, value: external });
     if (refused) out.push(refusal("no-endpoint-nodeports", key, port.external, port));
-    if (context.localhostNodePorts && protocol !== "tcp") out.push({ set: LOCALHOST_PORTS, key, value: rejected });
+    if (context.localhostNodePorts && protocol !== "tcp")
+      out.push({ set: LOCALHOST_PORTS, key, value: rejectLocalhost });
   }
   for (const endpoint of port.endpoints)
     if (endpoint.local)
