@@ -45,6 +45,7 @@ const AF_INET6 = 10;
 const NONBLOCK = 0o4000;
 const CLOEXEC = 0o2000000;
 const MSG_NOSIGNAL = 0x4000;
+const MSG_ERRQUEUE = 0x2000;
 const SOL_SOCKET = 1;
 
 /** A failed call: its name and errno. */
@@ -126,6 +127,10 @@ export function open(kind: SocketKind, ip: string): number {
   if (family === AF_INET6 && kind !== "sctp") {
     setOption(fd, 41, 26, 1); // IPV6_V6ONLY
   }
+  if (kind === "sctp") {
+    // A raw socket is told of errors for its neighbours' packets too: IP_RECVERR, IPV6_RECVERR keep the packet itself.
+    setOption(fd, family === AF_INET6 ? 41 : 0, family === AF_INET6 ? 25 : 11, 1);
+  }
   return fd;
 }
 
@@ -175,6 +180,13 @@ export function send(fd: number, data: Uint8Array, to?: Address): number {
 export type Received =
   | { readonly kind: "data"; readonly data: Uint8Array; readonly from: Address }
   | { readonly kind: "error"; readonly errno: number };
+
+/** The next packet that an ICMP error came back for, from its transport header on; the socket must be raw. */
+export function receiveRejected(fd: number): Uint8Array | undefined {
+  const buffer = new Uint8Array(2048);
+  const length = Number(c.recvfrom(fd, ptr(buffer), buffer.length, MSG_ERRQUEUE, null, null));
+  return length < 0 ? undefined : buffer.slice(0, length);
+}
 
 export function receive(fd: number): Received {
   const buffer = new Uint8Array(2048);

@@ -5,10 +5,12 @@ import {
   connect,
   errno,
   open,
+  POLLERR,
   POLLIN,
   POLLOUT,
   pendingError,
   receive,
+  receiveRejected,
   type SocketKind,
   send,
 } from "./libc.ts";
@@ -94,12 +96,12 @@ function listenFor(wire: Wire, fd: number, attempt: Attempt, message: Uint8Array
     resolve(outcome);
   };
   const sent = message === undefined ? 0 : send(fd, message);
-  if (sent !== 0 && sent !== errno.EPERM) {
+  if (sent !== 0 && sent !== errno.EPERM && attempt.kind !== "sctp") {
     settle(failure(sent));
     return promise;
   }
   let connecting = attempt.kind === "tcp" && message === undefined;
-  const handle = (): void => {
+  const handle = (events: number): void => {
     if (connecting) {
       const code = pendingError(fd);
       connecting = false;
@@ -110,13 +112,25 @@ function listenFor(wire: Wire, fd: number, attempt: Attempt, message: Uint8Array
       }
       return;
     }
-    const outcome = readAnswer(fd, attempt);
+    const rejected = attempt.kind === "sctp" && (events & POLLERR) !== 0;
+    const outcome = rejected ? readRejection(fd, attempt) : readAnswer(fd, attempt);
     if (outcome !== undefined) {
       settle(outcome);
     }
   };
   wire.watch(fd, connecting ? POLLOUT : POLLIN, handle);
   return promise;
+}
+
+/** Which of the errors of a raw socket was about our packet; undefined: none. */
+function readRejection(fd: number, attempt: Attempt): Outcome | undefined {
+  const code = pendingError(fd);
+  for (let packet = receiveRejected(fd); packet !== undefined; packet = receiveRejected(fd)) {
+    if ((((packet[0] ?? 0) << 8) | (packet[1] ?? 0)) === attempt.sourcePort) {
+      return failure(code === 0 ? errno.ECONNREFUSED : code);
+    }
+  }
+  return undefined;
 }
 
 function readAnswer(fd: number, attempt: Attempt): Outcome | undefined {

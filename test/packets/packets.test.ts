@@ -43,7 +43,7 @@ describe.skipIf(!isRoot)("packets", () => {
   for (const { mode, compact } of runs) {
     test(`${mode}${compact ? ", compact layout" : ""}`, async () => {
       const parts = ["table", "stories"] as const;
-      const request: RunRequest = { mode, families, compact, only: "", parts, log: () => {} };
+      const request: RunRequest = { mode, families, compact, only: "", parts, inspect: "", log: () => {} };
       const tallies = await runMode(request);
       console.log(report(request, tallies).join("\n"));
       expect([...tallies.values()].flatMap(({ faults }) => faults)).toEqual([]);

@@ -1,6 +1,7 @@
 /**
  * Runs the packet table with the real binary in a lab: `bun test/packets/run.ts --mode nftables [--family 4|6] [--compact]
- * [--row TEXT] [--table-only | --stories-only]`. Prints counts and faults; exit code 1 when there is a fault.
+ * [--row TEXT] [--table-only | --stories-only] [--inspect COMMAND]`. Prints counts and faults; exit code 1 when there is a fault.
+ * --inspect runs a shell command in node-1 once the rows of a setting are programmed, for looking at rules.
  */
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
@@ -84,6 +85,9 @@ async function runRows(
   const objects = [...placed.values()].flatMap((services) => [...services.values()].flatMap(serviceObjects));
   await cluster.apply(objects);
   await cluster.settle();
+  if (request.inspect !== "") {
+    request.log(cluster.lab.run("node1", ["sh", "-c", request.inspect]));
+  }
   for (const family of request.families) {
     const trials = casesOf(rows, request.mode, family).flatMap((one): Trial[] => {
       const service = placed.get(one.row)?.get(one.packet.to);
@@ -118,6 +122,7 @@ if (import.meta.main) {
       "table-only": { type: "boolean", default: false },
       "stories-only": { type: "boolean", default: false },
       quiet: { type: "boolean", default: false },
+      inspect: { type: "string", default: "" },
     },
   });
   const mode = modes.find((known) => known === values.mode);
@@ -131,6 +136,7 @@ if (import.meta.main) {
     compact: values.compact || values.layout === "compact",
     only: values.row,
     parts: values["table-only"] ? ["table"] : values["stories-only"] ? ["stories"] : ["table", "stories"],
+    inspect: values.inspect,
     log: (line) => {
       if (!values.quiet) console.log(line);
     },

@@ -9,6 +9,8 @@ export interface RunRequest {
   /** Only rows and stories whose name contains this. */
   readonly only: string;
   readonly parts: readonly ("table" | "stories")[];
+  /** Shell command for node-1 when rows are programmed; empty: none. */
+  readonly inspect: string;
   readonly log: (line: string) => void;
 }
 

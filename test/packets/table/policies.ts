@@ -116,9 +116,18 @@ export const policies: readonly Row[] = [
   {
     name: "internalTrafficPolicy Local, endpoints elsewhere only",
     setting: "plain",
-    services: [{ name: "web", type: "LoadBalancer", internalLocal: true, endpoints: ["c"] }],
+    services: [
+      { name: "web", type: "LoadBalancer", internalLocal: true, endpoints: ["c"] },
+      { name: "inner", internalLocal: true, endpoints: ["c"] },
+    ],
     packets: [
+      // ipvs falls back to all endpoints where the Service has a list of all, that is, where it is exposed.
       ...to("web", "cluster IP", [
+        ["pod-a", dropped, { ipvs: kept("c") }],
+        ["node", dropped, { ipvs: masqueraded("c") }],
+        ["outside", dropped, { ipvs: masqueraded("c") }],
+      ]),
+      ...to("inner", "cluster IP", [
         ["pod-a", dropped, { ipvs: refused }],
         ["node", dropped, { ipvs: refused }],
         ["outside", dropped, { ipvs: refused }],
