@@ -9,7 +9,7 @@ import type { Snapshot } from "../../src/model/snapshot.ts";
 import type { Step } from "../../src/model/step.ts";
 
 /** One family's reconciler over real tools; remembers every step that it ran. */
-export class Proxy {
+export class IpvsProxy {
   readonly steps: Step[] = [];
   readonly reconciler: Reconciler<IpvsState, IpvsObserved>;
   readonly context: Context;

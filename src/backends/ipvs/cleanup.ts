@@ -11,7 +11,7 @@ import { serverStep, setStep } from "./steps.ts";
 
 /**
  * Virtual servers on addresses of kube-ipvs0 and on node ports of our sets, except in `excludeCIDRs`; then chains and
- * sets; the device last, since it tells that there is something left. Without `observed` nothing can be told to be
+ * sets; the device last. Without `observed` nothing can be told to be
  * ours but by name: virtual servers are left then.
  */
 export function cleanup(context: Context, observed: IpvsObserved | undefined): readonly Step[] {
@@ -28,7 +28,9 @@ export function cleanup(context: Context, observed: IpvsObserved | undefined): r
 // --- internal ---
 
 function ownServers(observed: IpvsObserved, context: Context): readonly ObservedServer[] {
-  const addresses = new Set(observed.addresses);
+  // The set too: the family that is cleaned first takes the device with it.
+  const held = observed.sets.get(setName("IPVS-IPS", context.family))?.entries ?? [];
+  const addresses = new Set([...observed.addresses, ...held]);
   const nodePorts = ownNodePorts(observed, context);
   return [...observed.servers.values()].filter(({ id }) => {
     if (context.ipvs.excludeCIDRs.some((cidr) => cidrContains(cidr, id.ip))) return false;

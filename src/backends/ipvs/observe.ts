@@ -9,7 +9,7 @@ import { saveStep } from "../../tools/iptables-restore.ts";
 import { jumpOf, linesOf, parseSave } from "../../tools/iptables-save.ts";
 import { parseConnections, parseServerLine, serverKey } from "../../tools/ipvsadm.ts";
 import type { Reading } from "../backend.ts";
-import { chains, device, setsOf, type Table } from "./names.ts";
+import { chains, device, setName, setsOf, type Table } from "./names.ts";
 import type { Draining, IpvsObserved, IpvsState, ObservedReal, ObservedServer, ObservedSet } from "./state.ts";
 
 export function observe(context: Context): Reading<IpvsObserved> {
@@ -31,11 +31,16 @@ export function refresh(state: IpvsState): Reading<IpvsState> | undefined {
   return { steps: [step], parse: ([result]) => withConnections(state, result) };
 }
 
-/** Whether there is anything to clean: the device is the first thing made and the last one removed. Loads no module. */
-export function leftovers(): Reading<boolean> {
-  const args = ["-o", "link", "show", "dev", device];
-  const step: ExecStep = { kind: "exec", tool: "ip", args, mayFail: true, about: `look for ${device}` };
-  return { steps: [step], parse: ([result]) => result?.exitCode === 0 };
+/** Whether there is anything of this family to clean. Loads no module but ip_set. */
+export function leftovers({ family }: Context): Reading<boolean> {
+  const look = (tool: string, ...args: readonly string[]): ExecStep => {
+    return { kind: "exec", tool, args, mayFail: true, about: "look for leftovers of ipvs mode" };
+  };
+  const steps = [
+    look("ip", "-o", "link", "show", "dev", device),
+    look("ipset", "-n", "list", setName("IPVS-IPS", family)),
+  ];
+  return { steps, parse: (results) => results.some((r) => r.exitCode === 0) };
 }
 
 // --- internal ---

@@ -14,10 +14,7 @@ export function renderService(plan: ServicePlan, context: Context): Rendered {
     const options = serverOptions(port, context);
     addLoopBack(draft, port);
     addClusterIP(draft, port, options);
-    // Reasoned in kubernetes#97081: pods of this node reach an external address although no endpoint of it is here.
-    const external = reals(
-      port.externalLocal && port.localEndpoints.length > 0 ? port.localEndpoints : port.clusterEndpoints,
-    );
+    const external = reals(endpointsFor(port.externalLocal, port));
     for (const ip of port.externalIPs) addExternalIP(draft, port, ip, options, external);
     for (const ip of port.loadBalancerIPs) addLoadBalancerIP(draft, port, ip, options, external, context);
     if (port.nodePort !== 0) addNodePort(draft, port, options, external, context);
@@ -38,6 +35,14 @@ interface Draft {
 }
 
 type Reals = ReadonlyMap<string, number>;
+
+/**
+ * With a Local policy and no endpoint here, the cluster's serve, where the plan has a list of them: pods of this node
+ * reach an address of their Service all the same (kubernetes#97081; recorded for both policies).
+ */
+function endpointsFor(local: boolean, port: PortPlan): readonly Endpoint[] {
+  return local && port.localEndpoints.length > 0 ? port.localEndpoints : port.clusterEndpoints;
+}
 
 function reals(endpoints: readonly Endpoint[]): Reals {
   return new Map(endpoints.map((e) => [joinHostPort(e.ip, e.port), 1]));
@@ -75,7 +80,7 @@ function addLoopBack(draft: Draft, port: PortPlan): void {
 function addClusterIP(draft: Draft, port: PortPlan, options: ServerOptions): void {
   addElement(draft, "CLUSTER-IP", ipPort(port.clusterIP, port.protocol, port.port));
   draft.addresses.add(port.clusterIP);
-  const to = reals(port.internalLocal ? port.localEndpoints : port.clusterEndpoints);
+  const to = reals(endpointsFor(port.internalLocal, port));
   addServer(draft, port, port.clusterIP, port.port, options, to);
 }
 
