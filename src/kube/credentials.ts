@@ -77,7 +77,7 @@ export class Credentials {
       return this.#tls ?? next;
     } catch (error) {
       if (this.#tls === undefined) throw error;
-      const message = String(error);
+      const message = error instanceof Error ? error.message : String(error);
       if (message !== this.#tlsComplaint) this.#log.warn("Keeping the previous certificates", { reason: message });
       this.#tlsComplaint = message;
       return this.#tls;

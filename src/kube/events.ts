@@ -142,7 +142,9 @@ export class EventRecorder {
   #failed(error: unknown): void {
     if (this.#options.signal.aborted || this.#complained) return;
     this.#complained = true;
-    this.#options.log.warn("Cannot write events; later failures are not reported", { error: String(error) });
+    this.#options.log.warn("Cannot write events; later failures are not reported", {
+      error: error instanceof Error ? error.message : String(error),
+    });
   }
 }
 

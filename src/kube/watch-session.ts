@@ -58,6 +58,7 @@ export class WatchSession {
   async *events(signal: AbortSignal): AsyncGenerator<readonly WatchEvent[], void, void> {
     const lines = new LineSplitter();
     const stream = await this.#open(signal);
+    let checked = performance.now();
     try {
       for (;;) {
         const chunk = await this.#read(stream, signal);
@@ -67,6 +68,10 @@ export class WatchSession {
         const events = this.#decode(lines, chunk.value);
         this.#follow(events);
         if (events.length > 0) yield events;
+        // a busy watch is never quiet, but must not live on with certificates that were replaced either
+        if (this.#initial || performance.now() - checked < this.#timings.quiet) continue;
+        checked = performance.now();
+        if ((await this.#transport.tlsVersion()) !== stream.tlsVersion) return;
       }
       if (lines.pending > 0) throw this.#broken("the stream ended in the middle of a line");
     } finally {

@@ -31,6 +31,8 @@ export interface ApiServerOptions {
   /** False: WatchList refused with 422; `ignored`: parameter unknown, as before Kubernetes 1.27. */
   readonly watchList?: boolean | "ignored";
   readonly objects?: readonly ApiObject[];
+  /** Of another server: two API servers of one cluster. */
+  readonly store?: ObjectStore;
 }
 
 export interface RequestRecord {
@@ -55,7 +57,7 @@ export interface KubeconfigOptions {
 }
 
 export class ApiServer {
-  readonly store = new ObjectStore();
+  readonly store: ObjectStore;
   readonly requests: RequestRecord[] = [];
   readonly faults = new Faults();
   readonly #served: Served;
@@ -66,6 +68,7 @@ export class ApiServer {
 
   constructor(options: ApiServerOptions) {
     this.#options = options;
+    this.store = options.store ?? new ObjectStore();
     this.#served = {
       store: this.store,
       faults: this.faults,

@@ -1,5 +1,9 @@
 /** A log that keeps its lines, and small waits, for the tests of src/kube. */
+import { setDefaultTimeout } from "bun:test";
 import type { Log, LogFields } from "../../src/model/log.ts";
+
+// the machine may be busy; nothing here asserts a time
+setDefaultTimeout(30_000);
 
 export interface Line {
   readonly level: "error" | "warn" | "info" | "debug";
@@ -28,9 +32,9 @@ export function recordingLog(): { readonly log: Log; readonly lines: Line[]; tex
   };
 }
 
-/** Waits until the condition holds; fails with `what` after 4 s (a bound against hanging, not an expectation). */
+/** Waits until the condition holds; fails with `what` after 20 s (a bound against hanging, not an expectation). */
 export async function until(what: string, condition: () => boolean): Promise<void> {
-  const end = performance.now() + 4_000;
+  const end = performance.now() + 20_000;
   while (!condition()) {
     if (performance.now() > end) throw new Error(`never happened: ${what}`);
     await Bun.sleep(5);

@@ -1,5 +1,5 @@
 /** Reflectors against the API server fixture with every fault it knows: the store ends up right, and nothing goes quiet. */
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, setSystemTime, test } from "bun:test";
 import { anonymousAccess } from "../../src/kube/cluster-access.ts";
 import { type InformerOptions, startInformers } from "../../src/kube/informers.ts";
 import { ObjectStore, type StoreChange } from "../../src/kube/object-store.ts";
@@ -15,6 +15,7 @@ const lazy: WatchTimings = { ...quick, quiet: 60_000 };
 
 let stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
+  setSystemTime();
   for (const stop of stops.reverse()) await stop();
   stops = [];
 });
@@ -95,7 +96,7 @@ describe("first lists", () => {
     ["paged LIST where WatchList is refused", false],
     ["paged LIST where WatchList is not known", "ignored"],
   ] as const)("%s", async (_name, watchList) => {
-    const objects = Array.from({ length: 1203 }, (_, i) => service(`s${i}`));
+    const objects = Array.from({ length: 4203 }, (_, i) => service(`s${i}`));
     const { server, store, source } = start({
       watchList,
       objects: [...objects, slice("s7-a", "s7"), node()],
@@ -103,13 +104,13 @@ describe("first lists", () => {
     });
     await source.ready;
     const snapshot = store.snapshot();
-    expect(snapshot.services.size).toBe(1203);
+    expect(snapshot.services.size).toBe(4203);
     expect(snapshot.services.get("ns/s7")?.slices.map((one) => one.name)).toEqual(["s7-a"]);
     expect(snapshot.node?.addresses).toEqual(["192.0.2.1"]);
     const lists = server.requests.filter((one) => one.verb === "list" && one.resource === "services");
-    expect(lists.map((one) => one.query["limit"])).toEqual(watchList === true ? [] : ["500", "500", "500"]);
+    expect(lists.map((one) => one.query["limit"])).toEqual(watchList === true ? [] : ["2000", "2000", "2000"]);
     server.apply(service("later"));
-    await until("a change after the list", () => store.snapshot().services.size === 1204);
+    await until("a change after the list", () => store.snapshot().services.size === 4204);
   });
 
   test("selectors are those that kube-proxy sends", async () => {
@@ -329,6 +330,19 @@ describe("faults", () => {
     const probes = () => server.requests.filter((one) => one.query["timeoutSeconds"] === "1").length;
     await until("probed", () => probes() >= 9);
     expect(watches()).toBe(before);
+  });
+
+  test("clock jumps, forth and back, change nothing", async () => {
+    const { server, names, source } = start({ timings: { ...quick, quiet: 40 } });
+    await source.ready;
+    for (const [i, time] of ["2040-01-01", "1999-01-01"].entries()) {
+      setSystemTime(new Date(time));
+      await Bun.sleep(60);
+      server.apply(service(`s${i}`));
+      await until("the change", () => names().includes(`ns/s${i}`));
+    }
+    setSystemTime();
+    expect(server.requests.filter((one) => one.query["sendInitialEvents"] === "true").length).toBe(3);
   });
 
   test("403 names verb, resource and what to do; it heals when the right is given", async () => {
