@@ -60,7 +60,7 @@ function ipvsError(result: StepResult | undefined, scheduler: string): string | 
 function toolError(result: StepResult | undefined, packageName: string, needs: string): string | undefined {
   if (result === undefined || result.exitCode === 0) return undefined;
   if (result.exitCode === -1) return "mode ipvs: the tool unshare is not installed; install the package util-linux";
-  const said = result.stderr.trim().split("\n")[0] ?? "";
+  const said = result.stderr.split("\n").find((line) => line !== "" && !line.startsWith("modprobe:")) ?? "nothing";
   if (said.startsWith("unshare: unshare failed")) {
     return `mode ipvs: no right to make a network namespace (${said}); run privileged, with CAP_SYS_ADMIN and CAP_NET_ADMIN`;
   }
