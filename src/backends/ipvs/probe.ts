@@ -59,16 +59,16 @@ function ipvsError(result: StepResult | undefined, scheduler: string): string | 
 /** `unshare` says itself when it is not there (-1), may not (EPERM) or does not find the tool (127). */
 function toolError(result: StepResult | undefined, packageName: string, needs: string): string | undefined {
   if (result === undefined || result.exitCode === 0) return undefined;
-  if (result.exitCode === -1) return "mode ipvs: the tool unshare is not installed; install the package util-linux";
+  if (result.exitCode === -1) return "the tool unshare is not installed; install the package util-linux";
   const said = result.stderr.split("\n").find((line) => line !== "" && !line.startsWith("modprobe:")) ?? "nothing";
   if (said.startsWith("unshare: unshare failed")) {
-    return `mode ipvs: no right to make a network namespace (${said}); run privileged, with CAP_SYS_ADMIN and CAP_NET_ADMIN`;
+    return `no right to make a network namespace (${said}); run privileged, with CAP_SYS_ADMIN and CAP_NET_ADMIN`;
   }
   if (result.exitCode === 127) {
     const tool = packageName === "iproute2" ? "ip" : packageName;
-    return `mode ipvs: the tool ${tool} is not installed; install the package ${packageName}`;
+    return `the tool ${tool} is not installed; install the package ${packageName}`;
   }
-  return `mode ipvs: ${needs} does not work here (${packageName} said: ${said}); load it, or use mode nftables`;
+  return `${needs} does not work here (${packageName} said: ${said}); load it, or use mode nftables`;
 }
 
 function notAScheduler(scheduler: string): string {

@@ -20,6 +20,8 @@ export function renderService(plan: ServicePlan, context: Context): Rendered {
     if (port.nodePort !== 0) addNodePort(draft, port, options, external, context);
   }
   if (plan.healthCheck !== undefined) addElement(draft, "HEALTH-CHECK-NODE-PORT", `${plan.healthCheck.port}`);
+  // An address that an interface of the node has is local already; as one of ours, all other ports on it were rejected.
+  for (const ip of context.nodePorts.addresses) draft.addresses.delete(ip);
   for (const ip of draft.addresses) addElement(draft, "IPVS-IPS", ip);
   const sets = new Set([...draft.elements.values()].map((e) => e.set));
   return { plan, ...draft, sets, addresses: [...draft.addresses] };

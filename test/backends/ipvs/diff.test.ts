@@ -193,6 +193,15 @@ describe("other options", () => {
     expect(text).not.toContain("LOAD-BALANCER-FW 203");
   });
 
+  test("an external IP that is the node's own does not close the node's other ports", () => {
+    const own = makeInput({ name: "a", ip: "10.96.0.5", endpoints: [], spec: { externalIPs: ["192.168.0.2"] } });
+    const text = script(change(stateOf([]), stateOf([own])).steps).join("\n");
+    expect(text).toContain("-A -t 192.168.0.2:80 -s rr");
+    expect(text).toContain("add KUBE-EXTERNAL-IP 192.168.0.2,tcp:80");
+    expect(text).not.toContain("KUBE-IPVS-IPS 192.168.0.2");
+    expect(text).not.toContain("addr replace 192.168.0.2");
+  });
+
   test("no virtual servers on loopback", () => {
     const node = makeInput({
       name: "np",

@@ -32,7 +32,7 @@ Can't initialize ipvs: Protocol not available
 Are you sure that IP Virtual Server is built in the kernel or as module?
 `;
     expect(said([failed(2, stderr), fine, fine, fine, fine])).toEqual([
-      "mode ipvs: the kernel module ip_vs (CONFIG_IP_VS) does not work here (ipvsadm said: Can't initialize ipvs: Protocol not available); load it, or use mode nftables",
+      "the kernel module ip_vs (CONFIG_IP_VS) does not work here (ipvsadm said: Can't initialize ipvs: Protocol not available); load it, or use mode nftables",
     ]);
   });
 
@@ -52,16 +52,16 @@ Are you sure that IP Virtual Server is built in the kernel or as module?
   test("missing tools name their package", () => {
     const missing = (tool: string) => failed(127, `unshare: failed to execute ${tool}: No such file or directory\n`);
     expect(said([missing("ipvsadm"), missing("ipset"), missing("ip"), fine, fine])).toEqual([
-      "mode ipvs: the tool ipvsadm is not installed; install the package ipvsadm",
-      "mode ipvs: the tool ipset is not installed; install the package ipset",
-      "mode ipvs: the tool ip is not installed; install the package iproute2",
+      "the tool ipvsadm is not installed; install the package ipvsadm",
+      "the tool ipset is not installed; install the package ipset",
+      "the tool ip is not installed; install the package iproute2",
     ]);
   });
 
   test("no dummy device", () => {
     const [error] = said([fine, fine, failed(2, "Error: Unknown device type.\n"), fine, fine]);
     expect(error).toBe(
-      "mode ipvs: the kernel module dummy (CONFIG_DUMMY) does not work here (iproute2 said: Error: Unknown device type.); load it, or use mode nftables",
+      "the kernel module dummy (CONFIG_DUMMY) does not work here (iproute2 said: Error: Unknown device type.); load it, or use mode nftables",
     );
   });
 
