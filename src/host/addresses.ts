@@ -92,7 +92,8 @@ export class AddressWatch {
       const started = Date.now();
       const args = [path, "-o", "monitor", "address"];
       this.#child = Bun.spawn(args, { stdin: "ignore", stdout: "pipe", stderr: "ignore", cwd: "/", env });
-      void this.#read(this.#child).then(() => {
+      const ended = this.#read(this.#child).catch(() => {});
+      void ended.then(() => {
         if (this.#closed) return;
         const next = Date.now() - started > 60_000 ? 1000 : Math.min(waitMs * 2, 300_000);
         this.#restart = setTimeout(() => this.#monitor(next), waitMs);

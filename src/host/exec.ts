@@ -53,13 +53,17 @@ export async function execute(command: Command, options: ExecOptions = {}): Prom
     if (path === undefined) return failure("missing");
     const input = openInput(command.input);
     try {
-      const child = start(path, command, options, input.stdin);
+      let child: Child;
+      try {
+        child = start(path, command, options, input.stdin);
+      } catch (cause) {
+        // The path may have been valid once: a package upgrade moved it. Look again, once.
+        forgetTool(command.tool, dirs);
+        if (attempt > 0 || !isMissing(cause)) return { ...failure("start"), path, cause };
+        continue;
+      }
       options.onStart?.(child.pid);
       return await finish(child, path, command, options);
-    } catch (cause) {
-      // The path may have been valid once: a package upgrade moved it. Look again, once.
-      forgetTool(command.tool, dirs);
-      if (attempt > 0 || !isMissing(cause)) return { ...failure("start"), path, cause };
     } finally {
       input.close();
     }
@@ -83,14 +87,15 @@ type Child = ReturnType<typeof start>;
 async function finish(child: Child, path: string, command: Command, options: ExecOptions): Promise<Outcome> {
   let trouble: Outcome["trouble"];
   const end = (why: "timeout" | "output") => {
+    if (trouble === undefined) killGroup(child.pid);
     trouble ??= why;
-    killGroup(child.pid);
   };
   const timer = setTimeout(() => end("timeout"), command.timeoutMs ?? 30_000);
   const out = collect(child.stdout, options.maxStdout ?? 256 * 1024 * 1024, options.onStdout, () => end("output"));
   const err = collect(child.stderr, stderrLimit, undefined, undefined);
   try {
     await child.exited;
+    clearTimeout(timer);
     const drained = setTimeout(() => {
       out.stop();
       err.stop();
@@ -136,7 +141,10 @@ function collect(
     }
     return new TextDecoder().decode(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
   };
-  return { text: read(), stop: () => void reader.cancel().catch(() => {}) };
+  const text = read();
+  // Awaited only after the tool's end: a sink that throws before that must not count as unhandled, nor block the tool.
+  text.catch(() => reader.cancel().catch(() => {}));
+  return { text, stop: () => void reader.cancel().catch(() => {}) };
 }
 
 function killGroup(pid: number): void {

@@ -264,7 +264,15 @@ describe.skipIf(reason !== undefined)("stale UDP flows in a kernel", () => {
     const zoned = `${insertLine({ to: vip, from: vip }, 0)} -w 7`;
     const plain = insertLine({ to: vip, from: vip }, 1);
     const cleaner = new ConntrackCleaner({ family: "IPv4", log: recordingLog(), toolDirs: [ns.toolDir] });
-    await ns.run(["conntrack", "-R", "-"], `${zoned}\n${plain}\n`);
+    try {
+      await ns.run(["conntrack", "-R", "-"], `${zoned}\n`);
+    } catch (error) {
+      // CONFIG_NF_CONNTRACK_ZONES: Debian's user-mode Linux lacks it; then no such entry can exist.
+      if (!String(error).includes("Operation not supported")) throw error;
+      console.warn("conntrack zone test skipped: this kernel has no zones");
+      return;
+    }
+    await ns.run(["conntrack", "-R", "-"], `${plain}\n`);
     const ctx = context("IPv4", "nftables");
     cleaner.after(plan(ctx, [dns]), ctx);
     await cleaner.idle();

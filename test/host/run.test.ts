@@ -100,6 +100,13 @@ describe("faults", () => {
     expect(running).toEqual([]);
   });
 
+  test("a child that a tool leaves behind with its pipes does not keep us", async () => {
+    const dir = scripts({ leave: "sleep 987653 & echo $!" });
+    const [result] = await runSteps([exec("leave")], { toolDirs: [dir] });
+    process.kill(Number(result?.stdout), "SIGKILL");
+    expect(result?.exitCode).toBe(0);
+  });
+
   test("a tool that ignores SIGTERM is killed all the same", async () => {
     const dir = scripts({ hang: "trap '' TERM; sleep 30" });
     expect((await failure([exec("hang", [], { timeoutMs: 200 })], { toolDirs: [dir] })).trouble).toBe("timeout");
