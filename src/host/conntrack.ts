@@ -131,7 +131,7 @@ export class ConntrackCleaner {
     // The plan may move on while we delete: what is healthy again by then stays.
     const stillStale = ({ flow, whole }: StaleClass) => {
       const verdict = judge(flow, this.#current(), this.#retired);
-      return verdict.kind === "stale" && (verdict.whole || !whole);
+      return !this.#closed && verdict.kind === "stale" && (verdict.whole || !whole);
     };
     const deleted = await deleteClasses(sorted.stale, family, stillStale, this.#options);
     const ms = Math.round(performance.now() - started);
@@ -163,6 +163,7 @@ export class ConntrackCleaner {
 
   /** What was wanted stays wanted; said once, then only at level 2 until it worked. */
   #failed(error: unknown): void {
+    if (this.#closed) return;
     const first = this.#options.retryMs ?? 1000;
     const pause = Math.min(first * 2 ** this.#failures, first * 60);
     const fields = {

@@ -186,12 +186,24 @@ test("200,000 entries are read as a stream: memory stays flat, and nothing waits
   expect((peak - before) / 2 ** 20).toBeLessThan(60);
 });
 
-test("closing ends what is pending", async () => {
-  const fake = tool([entry(vip, "10.1.0.9")], "exit 1");
-  const { made } = cleaner(fake.toolDir);
-  made.after(plan(ctx, [dns]), ctx);
+test("closing ends what is pending, also while the tool runs", async () => {
+  const failing = tool([entry(vip, "10.1.0.9")], "exit 1");
+  const waiting = cleaner(failing.toolDir).made;
+  waiting.after(plan(ctx, [dns]), ctx);
   await Bun.sleep(20);
-  made.close();
-  await made.idle();
-  expect(fake.deleted()).toEqual([]);
+  waiting.close();
+  await waiting.idle();
+  expect(failing.deleted()).toEqual([]);
+
+  const slow = tool(
+    [entry(vip, "10.1.0.9")],
+    '[ "$1" = -L ] && { touch DIR/began; while ! [ -e DIR/go ]; do sleep 0.01; done; exit 1; }',
+  );
+  const running = cleaner(slow.toolDir);
+  running.made.after(plan(ctx, [dns]), ctx);
+  while (!existsSync(`${slow.dir}/began`)) await Bun.sleep(5);
+  running.made.close();
+  writeFileSync(`${slow.dir}/go`, "");
+  await running.made.idle();
+  expect(running.log.lines).toEqual([]);
 });
