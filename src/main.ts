@@ -1,21 +1,11 @@
 /** Entry: command line in, exit code out; the only place that exits. */
-import { writeFileSync } from "node:fs";
-import { commands } from "./cli/commands.ts";
 import { runCommand } from "./cli/dispatch.ts";
-import { flags } from "./cli/flags.ts";
-import { helpText } from "./cli/help.ts";
 import { load } from "./cli/load.ts";
+import { programHelp, standardOutput, writeConfigFile } from "./cli/output.ts";
 import { versionText } from "./cli/version.ts";
 import { ConfigError } from "./config/config-error.ts";
 
-const about =
-  "kube-proxy keeps this node's kernel rules for Kubernetes Services: iptables, ipvs or nftables, IPv4 and IPv6.";
-
-const output = {
-  out: (text: string) => writeAll(1, text),
-  err: (text: string) => writeAll(2, text),
-  width: process.stdout.columns ?? 80,
-};
+const output = standardOutput();
 
 main(process.argv.slice(2)).then(
   (code) => process.exit(code),
@@ -34,13 +24,15 @@ async function main(argv: readonly string[]): Promise<number> {
     const loaded = await load(argv);
     switch (loaded.kind) {
       case "help":
-        output.out(helpText({ usage: ["[flags]"], about, commands, flags }, output.width));
+        output.out(programHelp(output.width));
         return 0;
       case "version":
         output.out(`${versionText(loaded.raw)}\n`);
         return 0;
       case "write-config":
-        return writeConfig(loaded.path, loaded.text);
+        writeConfigFile(loaded.path, loaded.text);
+        output.err(`kube-proxy: wrote the effective configuration to ${loaded.path}\n`);
+        return 0;
       case "run":
       case "cleanup": {
         const { serve } = await import("./app/serve.ts");
@@ -51,25 +43,5 @@ async function main(argv: readonly string[]): Promise<number> {
     if (!(error instanceof ConfigError)) throw error;
     for (const line of error.lines()) output.err(`kube-proxy: ${line}\n`);
     return 1;
-  }
-}
-
-function writeConfig(path: string, text: string): number {
-  try {
-    writeFileSync(path, text);
-    output.err(`kube-proxy: wrote the effective configuration to ${path}\n`);
-    return 0;
-  } catch (error) {
-    output.err(`kube-proxy: --write-config-to: ${error instanceof Error ? error.message : String(error)}\n`);
-    return 1;
-  }
-}
-
-/** Synchronous, so that nothing is lost at exit (bun.md section 8). */
-function writeAll(fd: number, text: string): void {
-  try {
-    writeFileSync(fd, text);
-  } catch {
-    // A closed pipe: nobody listens.
   }
 }
