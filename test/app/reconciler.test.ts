@@ -99,27 +99,6 @@ test("drift is found by inspection and repaired by the next sync", async () => {
   expect(kernel.objects.has(victim)).toBe(true);
 });
 
-test("trigger times survive a failed sync", async () => {
-  const { raw, kernel, sync } = setUp(10);
-  await sync();
-  const [first, ...rest] = raw;
-  if (first === undefined) throw new Error("none");
-  const stamped = first.slices.map((s) => ({
-    ...s,
-    metadata: {
-      ...(s["metadata"] as object),
-      annotations: { "endpoints.kubernetes.io/last-change-trigger-time": "2026-11-30T12:00:00Z" },
-    },
-    endpoints: [],
-  }));
-  const changed = [{ ...first, slices: stamped }, ...rest];
-  kernel.failNext = 1;
-  expect((await sync(changed)).report.triggers).toEqual([]);
-  const expected = first.slices.map(() => Date.parse("2026-11-30T12:00:00Z"));
-  expect((await sync(changed)).report.triggers).toEqual(expected);
-  expect((await sync(changed)).report.triggers).toEqual([]);
-});
-
 /** The context's family is IPv4: other Services are no part of its plan. */
 function isIPv4(raw: RawService): boolean {
   const [input] = snapshotOf([raw]).services.values();
