@@ -187,13 +187,13 @@ class RunningProxy {
 
   #drifted(family: FamilyName, drift: readonly { kind: string; what: string }[], by: string): void {
     const { log, status, servers, events } = this.#in;
-    status.driftRepairs += drift.length;
     for (const { kind } of drift) servers.recorder.drift(kind, 1);
     const what =
       drift
         .slice(0, 3)
         .map((d) => d.what)
         .join("; ") + (drift.length > 3 ? `; and ${drift.length - 3} more` : "");
+    status.repaired({ at: Date.now(), family, what, by }, drift.length);
     log.warn("Rules of ours were changed, repairing", { ipFamily: family, what, by: by === "" ? "unknown" : by });
     events.warn("RulesChanged", `${family}: ${what}${by === "" ? "" : ` (by ${by})`}; repaired`);
   }

@@ -20,6 +20,7 @@ import { Exit } from "./exit.ts";
 import { type KeptListener, keepListening } from "./listen.ts";
 import type { RootLog } from "./log.ts";
 import type { ProxyStatus } from "./status.ts";
+import { type StatusJson, statusJson, statusJsonRoute } from "./status-json.ts";
 
 export interface ServerOptions {
   readonly config: Config;
@@ -77,6 +78,7 @@ export function startServers(inputs: ServerOptions): Servers {
         processStart: processStartTime(),
         setVerbosity: (text) => setVerbosity(log, text),
         profiler: config.enableProfiling ? createProfiler() : undefined,
+        routes: (path, request) => statusJsonRoute(path, request, () => statusFacts(inputs)),
       }),
     ),
   ];
@@ -87,6 +89,20 @@ export function startServers(inputs: ServerOptions): Servers {
 }
 
 // --- internal ---
+
+function statusFacts({ config, status, source, lastContact }: ServerOptions): StatusJson {
+  return statusJson({
+    status,
+    mode: config.mode,
+    version,
+    commit,
+    runtime: `bun ${Bun.version}`,
+    pid: process.pid,
+    source: source(),
+    lastContact: lastContact(),
+    now: Date.now(),
+  });
+}
 
 function makeMetrics(inputs: ServerOptions): Metrics {
   const { config, families, status } = inputs;

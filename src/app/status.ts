@@ -11,6 +11,18 @@ export interface FamilyStatus {
   readonly plan: Plan | undefined;
 }
 
+/** A change of others to our rules that was put right. */
+export interface Repair {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly family: FamilyName;
+  readonly what: string;
+  /** `process 7149 (nft)`; empty: unknown. */
+  readonly by: string;
+}
+
+const keptRepairs = 10;
+
 export class ProxyStatus {
   readonly startedAt: number;
   readonly nodeName: string;
@@ -22,6 +34,8 @@ export class ProxyStatus {
   /** Undefined: not looked for yet. */
   nodeKnown: boolean | undefined;
   driftRepairs = 0;
+  /** The last few, oldest first. */
+  repairs: readonly Repair[] = [];
   pending = { services: 0, endpoints: 0 };
 
   constructor(nodeName: string, families: readonly FamilyName[], syncPeriodMs: number, now: number) {
@@ -43,6 +57,12 @@ export class ProxyStatus {
   synced(report: SyncReport, plan: Plan | undefined): void {
     const one = this.#families.get(report.family);
     if (one !== undefined) this.#families.set(report.family, { health: afterSync(one.health, report), report, plan });
+  }
+
+  /** `count` things of ours had been changed. */
+  repaired(repair: Repair, count: number): void {
+    this.driftRepairs += count;
+    this.repairs = [...this.repairs, repair].slice(-keptRepairs);
   }
 
   healthFacts(): HealthFacts {
