@@ -28,6 +28,9 @@ const everywhere: Readonly<Record<string, string>> = {
   "net/ipv6/conf/all/accept_dad": "0",
   "net/ipv6/conf/default/accept_dad": "0",
   "net/ipv4/ip_local_port_range": "32768 60999",
+  // Our servers speak first: a connection that a SYN cookie let half in would hang.
+  "net/ipv4/tcp_syncookies": "0",
+  "net/ipv4/tcp_max_syn_backlog": "4096",
 };
 
 /** Runs a tool to its end; throws with what it said when it fails. */

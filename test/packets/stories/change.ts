@@ -132,8 +132,11 @@ const established: Story = {
     await stage.setEndpoints(web, ["c"]);
     await expectAlive(stage, flows, "b", "after its endpoint went");
     await expectOnly(stage, web, ["c"]);
-    await stage.change(web, { ranges: ["nobody"] });
-    await expectAlive(stage, flows, "b", "after source ranges came");
+    // In ipvs mode kube-proxy drops by range whatever the connection's state.
+    if (stage.mode !== "ipvs") {
+      await stage.change(web, { ranges: ["nobody"] });
+      await expectAlive(stage, flows, "b", "after source ranges came");
+    }
     await stage.change(web, { externalLocal: true });
     await expectAlive(stage, flows, "b", "after externalTrafficPolicy became Local");
     await stage.change(web, {});
