@@ -6,7 +6,8 @@ import type { Config } from "../config/config.ts";
 import { KubeconfigError } from "../kube/cluster-access.ts";
 import { startInformers } from "../kube/informers.ts";
 import { loadAccess } from "../kube/kubeconfig.ts";
-import { ManifestError, startManifests } from "../kube/manifests.ts";
+import { ManifestError } from "../kube/manifest-objects.ts";
+import { startManifests } from "../kube/manifests.ts";
 import type { ObjectStore } from "../kube/object-store.ts";
 import { type RequestReport, Transport } from "../kube/transport.ts";
 import type { RestRequest } from "../metrics/record.ts";
@@ -65,10 +66,8 @@ export function feedFromApi(
 }
 
 export function feedFromManifests(paths: readonly string[], store: ObjectStore, log: Log, signal: AbortSignal): Feed {
-  const [path] = paths;
-  if (path === undefined || paths.length > 1) throw new Exit(1, "--manifests: give one file or folder");
   try {
-    const source = startManifests({ path, store, log, signal });
+    const source = startManifests({ paths, store, log, signal });
     return { ready: source.ready, lastContact: () => undefined };
   } catch (error) {
     if (error instanceof ManifestError) throw new Exit(1, error.message, { cause: error });

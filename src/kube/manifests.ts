@@ -1,23 +1,20 @@
-/** Objects from a file or folder of manifests instead of an API server: watched, and a broken file keeps its last good content. */
-import { type FSWatcher, readdirSync, readFileSync, statSync, watch } from "node:fs";
-import { basename, dirname, join } from "node:path";
-import { parseEndpointSlice } from "../model/endpoint-slice-parse.ts";
-import { asText, dig, field } from "../model/json.ts";
+/** Objects from files and folders of manifests instead of an API server: watched, and a broken file keeps its last good content. */
+import { type FSWatcher, readFileSync, statSync, watch } from "node:fs";
+import { dirname } from "node:path";
 import type { Log } from "../model/log.ts";
-import { parseNode, parseServiceCIDR } from "../model/node-parse.ts";
-import type { Parsed } from "../model/note.ts";
-import { parseService } from "../model/service-parse.ts";
 import type { ObjectSource } from "./informers.ts";
 import { readManifest } from "./manifest-file.ts";
+import { fillStore, listFiles, noServices } from "./manifest-objects.ts";
 import { NoteLog } from "./note-log.ts";
 import type { ObjectStore } from "./object-store.ts";
 import { pause } from "./pause.ts";
-import type { Sink } from "./sink.ts";
-import { objectKey } from "./watch-events.ts";
 
 export interface ManifestOptions {
-  /** A file, or a folder whose `*.yaml`, `*.yml` and `*.json` files are read (not those of its subfolders). */
-  readonly path: string;
+  /**
+   * Files, and folders whose `*.yaml`, `*.yml` and `*.json` files are read (not those of their subfolders). Of two
+   * manifests of one object the later one counts, in the order of the paths, then of the file names.
+   */
+  readonly paths: readonly string[];
   readonly store: ObjectStore;
   readonly log: Log;
   readonly signal: AbortSignal;
@@ -25,14 +22,9 @@ export interface ManifestOptions {
   readonly pollMs?: number;
 }
 
-/** The path given cannot be read: one printable line, exit 1. */
-export class ManifestError extends Error {
-  override readonly name = "ManifestError";
-}
-
 /**
- * Starts following the path. `ready` waits until every file has been readable once: starting from half of the objects
- * would remove rules that work. Throws ManifestError when there is no such path.
+ * Starts following the paths. `ready` waits until every file has been readable once: starting from half of the objects
+ * would remove rules that work. Throws ManifestError when one of the paths is not there.
  */
 export function startManifests(options: ManifestOptions): ObjectSource {
   const source = new ManifestSource(options);
@@ -56,9 +48,12 @@ class ManifestSource {
   lastRead = 0;
   readonly #options: ManifestOptions;
   readonly #files = new Map<string, KnownFile>();
+  /** The files of each path when it could last be read. */
+  readonly #listed = new Map<string, readonly string[]>();
   readonly #notes: NoteLog;
   #setReady: () => void = () => {};
-  #said = "";
+  /** The last complaint about each path. */
+  readonly #said = new Map<string, string>();
 
   constructor(options: ManifestOptions) {
     this.#options = options;
@@ -66,7 +61,7 @@ class ManifestSource {
     this.ready = new Promise((resolve) => {
       this.#setReady = resolve;
     });
-    this.#list();
+    for (const path of options.paths) listFiles(path);
   }
 
   async run(): Promise<void> {
@@ -75,62 +70,55 @@ class ManifestSource {
       const woken = new AbortController();
       const wake = (): void => woken.abort();
       signal.addEventListener("abort", wake, { once: true });
-      const watcher = this.#watch(wake);
+      const watchers = this.#watch(wake);
       this.#read();
       await pause(pollMs ?? 5_000, woken.signal);
-      watcher?.close();
+      for (const watcher of watchers) watcher.close();
       signal.removeEventListener("abort", wake);
       // editors and ConfigMap updates come in several steps
       if (!signal.aborted) await pause(50, signal);
     }
   }
 
-  #watch(wake: () => void): FSWatcher | undefined {
-    const { path } = this.#options;
-    try {
-      const folder = statSync(path).isDirectory() ? path : dirname(path);
-      const watcher = watch(folder, wake);
-      watcher.on("error", () => {});
-      return watcher;
-    } catch {
-      // polling goes on
-      return undefined;
-    }
-  }
-
-  /** Paths of the files, sorted. Throws ManifestError. */
-  #list(): readonly string[] {
-    const { path } = this.#options;
-    try {
-      if (!statSync(path).isDirectory()) return [path];
-      return readdirSync(path)
-        .filter((name) => /\.(ya?ml|json)$/.test(name) && !basename(name).startsWith("."))
-        .sort()
-        .map((name) => join(path, name));
-    } catch (cause) {
-      const code = (cause as { code?: string }).code ?? String(cause);
-      const reason = code === "ENOENT" ? "no such file or folder" : code;
-      throw new ManifestError(`cannot read manifests from ${path}: ${reason}`, { cause });
-    }
+  /** One watch on each folder. */
+  #watch(wake: () => void): readonly FSWatcher[] {
+    const folders = new Set(this.#options.paths.map(folderOf));
+    return [...folders].flatMap((folder) => {
+      try {
+        const watcher = watch(folder, wake);
+        watcher.on("error", () => {});
+        return [watcher];
+      } catch {
+        // polling goes on
+        return [];
+      }
+    });
   }
 
   #read(): void {
-    let paths: readonly string[];
-    try {
-      paths = this.#list();
-    } catch (error) {
-      // the folder went away for a moment, or for good: what we know stays
-      this.#say((error as Error).message);
-      return;
-    }
+    const paths = this.#list();
     let changed = this.lastRead === 0;
     for (const path of this.#files.keys()) if (!paths.includes(path)) changed = this.#files.delete(path) || changed;
     for (const path of paths) changed = this.#readFile(path) || changed;
     this.lastRead = Date.now();
     if (!changed) return;
     if ([...this.#files.values()].some((file) => file.broken)) return;
-    this.#publish();
+    this.#publish(paths);
     this.#setReady();
+  }
+
+  /** Paths of the files, each once, in the order in which they count. */
+  #list(): readonly string[] {
+    for (const path of this.#options.paths) {
+      try {
+        this.#listed.set(path, listFiles(path));
+        this.#said.delete(path);
+      } catch (error) {
+        // it went away for a moment, or for good: what we know stays
+        this.#say(path, `${(error as Error).message}; its last good content is kept`);
+      }
+    }
+    return [...new Set(this.#options.paths.flatMap((path) => this.#listed.get(path) ?? []))];
   }
 
   /** True when the file's objects are others than before. */
@@ -143,7 +131,7 @@ class ManifestSource {
       if (known?.stamp === stamp) return false;
       text = readFileSync(path, "utf8");
     } catch (error) {
-      this.#say(`cannot read ${path}: ${(error as { code?: string }).code}; its last content is kept`);
+      this.#say(path, `cannot read ${path}: ${(error as { code?: string }).code}; its last content is kept`);
       if (known === undefined) this.#files.set(path, { stamp: "", text: "", objects: [], broken: true });
       return false;
     }
@@ -167,47 +155,33 @@ class ManifestSource {
     return true;
   }
 
-  #publish(): void {
-    const { store } = this.#options;
-    const all = [...this.#files.values()].flatMap((file) => file.objects);
-    this.#fill("Service", all, parseService, store.services);
-    this.#fill("EndpointSlice", all, parseEndpointSlice, store.endpointSlices);
-    this.#fill("Node", all, parseNode, store.nodes);
-    this.#fill("ServiceCIDR", all, parseServiceCIDR, store.serviceCIDRs);
+  #publish(paths: readonly string[]): void {
+    const { store, log } = this.#options;
+    fillStore(
+      paths.flatMap((path) => this.#files.get(path)?.objects ?? []),
+      store,
+      this.#notes,
+      log,
+    );
+    if (store.services.rows.size === 0) this.#say("", noServices(this.#options.paths));
+    else this.#said.delete("");
   }
 
-  #fill<T>(kind: string, all: readonly unknown[], parse: (raw: unknown) => Parsed<T>, sink: Sink<T>): void {
-    const found = new Map<string, T>();
-    const seen = new Set<string>();
-    for (const raw of all.filter((one) => field(one, "kind") === kind)) {
-      const object = kind === "Service" || kind === "EndpointSlice" ? withNamespace(raw) : raw;
-      const key = objectKey(object);
-      if (seen.has(key))
-        this.#options.log.warn("Two manifests of one object, the last one counts", { kind, object: key });
-      seen.add(key);
-      const { value, notes } = parse(object);
-      this.#notes.report(`${kind} ${key}`, notes);
-      if (value === undefined) found.delete(key);
-      else found.set(key, value);
-    }
-    sink.replace(found);
+  #say(path: string, message: string): void {
+    if (message !== this.#said.get(path)) this.#options.log.warn("Manifests", { problem: message });
+    this.#said.set(path, message);
   }
+}
 
-  #say(message: string): void {
-    if (message !== this.#said) this.#options.log.warn("Manifests", { problem: message });
-    this.#said = message;
+function folderOf(path: string): string {
+  try {
+    return statSync(path).isDirectory() ? path : dirname(path);
+  } catch {
+    return dirname(path);
   }
 }
 
 function stampOf(path: string): string {
   const { ino, size, mtimeMs, ctimeMs } = statSync(path);
   return [ino, size, mtimeMs, ctimeMs].join(" ");
-}
-
-/** `kubectl apply` puts objects without a namespace into `default`. */
-function withNamespace(raw: unknown): unknown {
-  const metadata = field(raw, "metadata");
-  if (asText(dig(raw, "metadata", "namespace")) !== undefined || typeof metadata !== "object" || metadata === null)
-    return raw;
-  return { ...(raw as object), metadata: { ...metadata, namespace: "default" } };
 }

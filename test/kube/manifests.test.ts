@@ -2,7 +2,8 @@
 import { afterEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { readManifest } from "../../src/kube/manifest-file.ts";
-import { ManifestError, startManifests } from "../../src/kube/manifests.ts";
+import { ManifestError } from "../../src/kube/manifest-objects.ts";
+import { startManifests } from "../../src/kube/manifests.ts";
 import { ObjectStore } from "../../src/kube/object-store.ts";
 import { recordingLog, until } from "./recorder.ts";
 
@@ -18,11 +19,11 @@ function folder(files: Record<string, string> = {}): string {
   return path;
 }
 
-function follow(path: string) {
+function follow(...paths: readonly string[]) {
   const recorder = recordingLog();
   const store = new ObjectStore("n1");
   const stop = new AbortController();
-  const source = startManifests({ path, store, log: recorder.log, signal: stop.signal });
+  const source = startManifests({ paths, store, log: recorder.log, signal: stop.signal });
   stops.push(() => {
     stop.abort();
     return source.done;
@@ -147,6 +148,39 @@ test("a folder that goes away for a moment keeps everything; one that never was 
   expect(names()).toBe("ns/a");
   const message = "cannot read manifests from /nonexistent/m: no such file or folder";
   expect(() => follow("/nonexistent/m")).toThrow(new ManifestError(message));
+});
+
+test("several paths: a file and two folders, each watched, the later one wins, each file once", async () => {
+  const [one, two] = [folder({ "a.yaml": service("a") }), folder({ "b.yaml": service("b") })];
+  const single = `${folder({ "c.yaml": service("c") })}/c.yaml`;
+  const { names, source, text, store } = follow(one, single, two, `${two}/b.yaml`);
+  await source.ready;
+  expect(names()).toBe("ns/a ns/b ns/c");
+  expect(text()).not.toContain("Two manifests");
+  writeFileSync(`${two}/b.yaml`, service("b2"));
+  await until("second folder", () => names() === "ns/a ns/b2 ns/c");
+  writeFileSync(single, service("c2"));
+  await until("the file", () => names() === "ns/a ns/b2 ns/c2");
+  writeFileSync(`${two}/d.yaml`, service("a").replace("10.0.0.1", "10.0.0.9"));
+  await until("the later path wins", () => store.services.rows.get("ns/a")?.clusterIPs[0] === "10.0.0.9");
+  expect(text()).toContain("Two manifests of one object");
+});
+
+test("one of several paths goes away: its objects stay, the others are followed", async () => {
+  const [one, two] = [folder({ "a.yaml": service("a") }), folder({ "b.yaml": service("b") })];
+  const { names, source, text } = follow(one, two);
+  await source.ready;
+  renameSync(one, `${one}-away`);
+  writeFileSync(`${two}/b.yaml`, service("b2"));
+  await until("the other folder", () => names() === "ns/a ns/b2");
+  expect(text()).toContain("its last good content is kept");
+  expect(() => follow(two, "/nonexistent/m")).toThrow(/cannot read manifests from \/nonexistent\/m/);
+});
+
+test("manifests without a Service: one line says so, and nothing waits", async () => {
+  const { source, text } = follow(folder({ "a.yaml": "kind: Namespace\nmetadata: {name: x}\n" }));
+  await source.ready;
+  expect(text()).toContain("no Service is in these manifests");
 });
 
 test("what is no Kubernetes object is refused with its place", () => {
