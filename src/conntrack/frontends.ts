@@ -16,8 +16,11 @@ export type FrontendKey = string;
 
 export interface Frontends {
   readonly owners: ReadonlyMap<FrontendKey, Owner>;
-  /** Whether node ports answer on this address. */
-  readonly isNodePortAddress: (ip: string) => boolean;
+  /**
+   * Whether node ports answer on this address. `translated`: the flow does go to some endpoint; then the node IP counts
+   * even while no interface has it (an address that just went away, a node IP that is translated outside).
+   */
+  readonly isNodePortAddress: (ip: string, translated: boolean) => boolean;
 }
 
 export function addressKey(ip: string, port: number): FrontendKey {
@@ -90,8 +93,9 @@ function servingBackends(port: PortPlan): ReadonlySet<string> {
 }
 
 /** Only iptables mode serves node ports on 127.0.0.0/8; no mode does on ::1. A flow there is some local program's. */
-function nodePortMatcher({ nodePorts, mode, family, localhostNodePorts }: Context): (ip: string) => boolean {
+function nodePortMatcher(context: Context): Frontends["isNodePortAddress"] {
+  const { nodePorts, mode, family, localhostNodePorts, nodeIP } = context;
   const addresses = new Set(nodePorts.addresses);
   const loopback = nodePorts.loopback && localhostNodePorts && mode === "iptables" && family.name === "IPv4";
-  return (ip) => addresses.has(ip) || (loopback && isLoopback(ip));
+  return (ip, translated) => addresses.has(ip) || (translated && ip === nodeIP) || (loopback && isLoopback(ip));
 }

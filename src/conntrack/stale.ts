@@ -34,8 +34,7 @@ export function judge(flow: UdpFlow, frontends: Frontends, retired: Retired): Ve
   const owner = frontends.owners.get(key) ?? (isNodePort ? frontends.owners.get(portKey) : undefined);
   if (owner !== undefined) {
     if (owner.backends.has(addressKey(flow.replySrc, flow.replySport))) return healthy;
-    const untranslated = flow.replySrc === flow.dst && flow.replySport === flow.dport;
-    const reason = untranslated ? "untranslated" : "endpoint";
+    const reason = translated || flow.replySport !== flow.dport ? "endpoint" : "untranslated";
     return { kind: "stale", reason, service: owner.name, whole: owner.backends.size === 0 };
   }
   const former = retired.get(key) ?? (isNodePort ? retired.get(portKey) : undefined);

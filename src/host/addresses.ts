@@ -59,7 +59,7 @@ export interface AddressWatchOptions extends ExecOptions {
 export class AddressWatch {
   readonly #options: AddressWatchOptions;
   #known: string;
-  #child: Bun.Subprocess<"ignore", "pipe", "ignore"> | undefined;
+  #child: Bun.Subprocess | undefined;
   #settle: Timer | undefined;
   #restart: Timer | undefined;
   readonly #poll: Timer;
@@ -83,19 +83,26 @@ export class AddressWatch {
     this.#child?.kill("SIGKILL");
   }
 
-  /** Starts the monitor, and again with growing pauses when it ends. */
+  /**
+   * Starts the monitor, and again with growing pauses when it ends. On a pseudo terminal of its own: when we are killed
+   * the kernel hangs up and it ends with us, while on a pipe it would stay until the next event (and keep a network
+   * namespace alive). Without terminals the regular looks remain.
+   */
   #monitor(waitMs: number): void {
     const path = findTool("ip", this.#options.toolDirs ?? systemToolDirs);
     if (path === undefined || this.#closed) return;
-    const env = { PATH: systemToolDirs.join(":"), LC_ALL: "C" };
     try {
-      const started = Date.now();
-      const args = [path, "-o", "monitor", "address"];
-      this.#child = Bun.spawn(args, { stdin: "ignore", stdout: "pipe", stderr: "ignore", cwd: "/", env });
-      const ended = this.#read(this.#child).catch(() => {});
-      void ended.then(() => {
+      const started = performance.now();
+      const child = Bun.spawn([path, "-o", "monitor", "address"], {
+        terminal: { cols: 4000, rows: 24, data: (_, chunk) => this.#heard(chunk) },
+        cwd: "/",
+        env: { PATH: systemToolDirs.join(":"), LC_ALL: "C" },
+      });
+      this.#child = child;
+      void child.exited.then(() => {
+        child.terminal?.close();
         if (this.#closed) return;
-        const next = Date.now() - started > 60_000 ? 1000 : Math.min(waitMs * 2, 300_000);
+        const next = performance.now() - started > 60_000 ? 1000 : Math.min(waitMs * 2, 300_000);
         this.#restart = setTimeout(() => this.#monitor(next), waitMs);
         this.#soon();
       });
@@ -104,13 +111,10 @@ export class AddressWatch {
     }
   }
 
-  async #read(child: Bun.Subprocess<"ignore", "pipe", "ignore">): Promise<void> {
-    const decoder = new TextDecoder();
-    for await (const chunk of child.stdout) {
-      const lines = decoder.decode(chunk, { stream: true }).split("\n");
-      if (lines.some((line) => line !== "" && !line.includes(` ${ownDevice} `))) this.#soon();
-    }
-    await child.exited;
+  /** Which address it was does not matter: everything is read again. */
+  #heard(chunk: Uint8Array): void {
+    const lines = new TextDecoder().decode(chunk).split("\n");
+    if (lines.some((line) => line.trim() !== "" && !line.includes(` ${ownDevice} `))) this.#soon();
   }
 
   #soon(): void {

@@ -35,6 +35,14 @@ describe("judge", () => {
     expect(verdict.kind === "stale" ? `stale ${verdict.reason}` : verdict.kind).toBe(wanted);
   });
 
+  test("the node IP counts for translated flows even while no interface has it, for others it does not", () => {
+    const away = { ...ctx, nodePorts: { any: true, addresses: [], loopback: true } };
+    const moved = frontendsOf(plan(away, [dns]), away);
+    expect(judge(flow("192.0.2.10", 30_053, "10.1.0.9", 1053), moved, none).kind).toBe("stale");
+    expect(judge(flow("192.0.2.10", 30_053, "10.1.0.3", 1053), moved, none).kind).toBe("healthy");
+    expect(judge(flow("192.0.2.10", 30_053, "192.0.2.10"), moved, none).kind).toBe("foreign");
+  });
+
   test("a retired frontend makes all its flows stale, unless it has a living owner", () => {
     const retired = new Map([
       ["10.96.0.77 53", "dns/old:dns"],

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { AddressWatch, type LocalAddress, localAddresses, parseAddresses } from "../../src/host/addresses.ts";
 import { recordingLog } from "./log.ts";
 import { missing, type Namespace, namespace } from "./namespace.ts";
@@ -84,6 +84,28 @@ describe.skipIf(reason !== undefined)("in a namespace", () => {
     const remove = () => ns.run(["ip", "addr", "del", "192.0.2.11/24", "dev", "kp0"]);
     expect(await told(never, ns.toolDir, remove)).toEqual(["127.0.0.1", "192.0.2.10", "::1"]);
   });
+
+  test("the monitor ends with the proxy, even when that is killed", async () => {
+    const dir = temporaryDir();
+    const real = readFileSync(`${ns.toolDir}/ip`, "utf8").split("\n")[1] ?? "";
+    const tools = scripts({ ip: `[ "$2" = monitor ] && echo $$ >${dir}/pid\n${real}` });
+    const program = `
+      import { AddressWatch } from "${import.meta.dir}/../../src/host/addresses.ts";
+      import { recordingLog } from "${import.meta.dir}/log.ts";
+      new AddressWatch([], { log: recordingLog(), toolDirs: ["${tools}"], onChange() {} });`;
+    const proxy = Bun.spawn([process.execPath, "-e", program], { stdout: "inherit", stderr: "inherit" });
+    while (!existsSync(`${dir}/pid`) || !running(readFileSync(`${dir}/pid`, "utf8"), "monitor")) await Bun.sleep(10);
+    const pid = readFileSync(`${dir}/pid`, "utf8");
+    proxy.kill("SIGKILL");
+    await proxy.exited;
+    for (let i = 0; i < 300 && running(pid, "monitor"); i++) await Bun.sleep(10);
+    expect(running(pid, "monitor")).toBe(false);
+  });
+
+  function running(pid: string, word: string): boolean {
+    const path = `/proc/${pid.trim()}/cmdline`;
+    return existsSync(path) && readFileSync(path, "utf8").split("\0").includes(word);
+  }
 
   test("without events they are found by looking", async () => {
     const real = readFileSync(`${ns.toolDir}/ip`, "utf8").split("\n")[1] ?? "";
