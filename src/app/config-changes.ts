@@ -16,14 +16,34 @@ export interface ConfigChanges {
   readonly argv: readonly string[];
 }
 
-/** Returns how to stop watching. Without a file there is nothing to watch. */
+/**
+ * Returns how to stop watching. Without a file there is nothing to watch. SIGHUP looks at once (credentials are read
+ * anew for every connection anyway).
+ */
 export function watchConfigFile(changes: ConfigChanges, exit: (why: Exit) => void): () => void {
   const path = changes.options.configFile;
-  if (path === "") return () => {};
   const { log } = changes;
+  const onHangUp = (): void => {
+    log.info("SIGHUP: reading the configuration again", { file: path });
+    const text = path === "" ? undefined : readText(path);
+    if (text !== undefined) void judge(changes, text, exit);
+  };
+  process.on("SIGHUP", onHangUp);
+  const stop = path === "" ? () => {} : follow(changes, exit);
+  return () => {
+    process.off("SIGHUP", onHangUp);
+    stop();
+  };
+}
+
+// --- internal ---
+
+function follow(changes: ConfigChanges, exit: (why: Exit) => void): () => void {
+  const { log, options } = changes;
+  const path = options.configFile;
   return watchConfig({
     path,
-    text: readText(path),
+    text: options.configText,
     changed: (text) => {
       if (text === undefined) log.error("The configuration file is gone: running on with what it said", { file: path });
       else void judge(changes, text, exit);
@@ -32,8 +52,6 @@ export function watchConfigFile(changes: ConfigChanges, exit: (why: Exit) => voi
       log.error("The configuration file cannot be read: running on with what it said", { file: path, problem }),
   });
 }
-
-// --- internal ---
 
 async function judge(
   { config, options, log, argv }: ConfigChanges,

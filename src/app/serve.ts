@@ -60,4 +60,6 @@ function handleSignals(stop: AbortController, log: RootLog): void {
   // Bun's default for SIGUSR1 kills the process; a stray signal must not.
   process.on("SIGUSR1", () => {});
   process.on("SIGPIPE", () => {});
+  // Until the proxy runs and reads its configuration again on it (config-changes.ts).
+  process.on("SIGHUP", () => {});
 }
