@@ -19,8 +19,7 @@ const escaped = /["\\']/g;
 
 /** Text as a comment can hold it: printable ASCII, anything else as `?`, at most 255 bytes. */
 export function commentText(text: string): string {
-  const printable = /^[ -~]*$/.test(text) ? text : text.replace(/[^ -~]/gu, "?");
-  return printable.length > commentLimit ? printable.slice(0, commentLimit) : printable;
+  return printable(text).slice(0, commentLimit);
 }
 
 /** `-m comment --comment …`, made safe by `commentText`. */
@@ -97,9 +96,13 @@ export function probability(oneIn: number): string {
 }
 
 function quote(word: string): string {
-  return plainWord.test(word) ? word : escapeWord(commentText(word));
+  return plainWord.test(word) ? word : escapeWord(printable(word));
 }
 
 function escapeWord(word: string): string {
   return `"${word.replace(escaped, "\\$&")}"`;
+}
+
+function printable(text: string): string {
+  return /^[ -~]*$/.test(text) ? text : text.replace(/[^ -~]/gu, "?");
 }

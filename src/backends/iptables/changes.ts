@@ -2,7 +2,7 @@
 import type { Context } from "../../model/context.ts";
 import type { Step } from "../../model/step.ts";
 import { declare, restoreStep, section } from "../../tools/iptables-restore.ts";
-import { sharedChain, type Table } from "./names.ts";
+import type { Table } from "./names.ts";
 
 /** Restore input that creates or refills chains. */
 export interface Piece {
@@ -26,16 +26,19 @@ export type Changes = Readonly<Record<Table, TableChanges>>;
 export const noChanges: TableChanges = { early: [], late: [], stale: [], refuses: false };
 
 /**
- * Chains that one `*table … COMMIT` may name with iptables-nft: it is worse than quadratic in that number (measured,
- * 1.8.9: 5,500 chains 1.7 s, 22,000 42 s; in sections of 300, 1.8 s).
+ * Chains that one `*table … COMMIT` may name with iptables-nft. Too many: it is quadratic in them (measured, 1.8.9:
+ * 5,500 chains 1.7 s, 22,000 42 s). Too few: each transaction reads the names of all chains, 0.5 µs each. The square root
+ * balances the two.
  */
-const sectionChains = 300;
+function sectionLimit(chains: number): number {
+  return Math.max(300, Math.round(Math.sqrt(6 * chains)));
+}
 
-/** One restore for everything, or nothing. */
-export function changeSteps(changes: Changes, context: Context): readonly Step[] {
+/** One restore for everything, or nothing. `tool`: instead of the host's default. */
+export function changeSteps(changes: Changes, context: Context, tool?: string): readonly Step[] {
   const sections = context.facts.iptables === "legacy" ? wholeTables(changes) : boundedSections(changes);
   if (sections.length === 0) return [];
-  return [restoreStep(context.family, sections.flat(), about(changes, sections.length))];
+  return [restoreStep(context.family, sections.flat(), about(changes, sections.length), tool)];
 }
 
 // --- internal ---
@@ -55,15 +58,16 @@ function wholeTables(changes: Changes): string[][] {
 /** Service chains first, in bounded transactions; then the switch-over; deletions last, when nothing refers to them. */
 function boundedSections(changes: Changes): string[][] {
   const { early, late, stale } = changes.nat;
-  const chunks = cut(early);
+  const limit = sectionLimit(early.reduce((n, p) => n + p.chains, stale.length));
+  const chunks = cut(early, limit);
   const last = chunks.at(-1);
   const lastChains = last?.reduce((n, p) => n + p.chains, 0) ?? 0;
   // A small change is one transaction: each costs a read of the table's chains.
-  const together = lastChains + stale.length <= sectionChains;
+  const together = lastChains + stale.length <= limit;
   if (together && last !== undefined) chunks.pop();
   const body = together ? [...texts(last ?? []), ...late, ...deletions(stale)] : late;
   const before = chunks.flatMap((chunk) => tableSection("nat", texts(chunk)));
-  const after = together ? [] : deletionChunks(stale).flatMap((names) => tableSection("nat", deletions(names)));
+  const after = together ? [] : deletionChunks(stale, limit).flatMap((names) => tableSection("nat", deletions(names)));
   return inOrder(changes, before, tableSection("nat", body), after);
 }
 
@@ -86,12 +90,12 @@ function texts(pieces: readonly Piece[]): string[] {
   return pieces.map((piece) => piece.text);
 }
 
-function cut(pieces: readonly Piece[]): Piece[][] {
+function cut(pieces: readonly Piece[], limit: number): Piece[][] {
   const chunks: Piece[][] = [];
   let chunk: Piece[] = [];
   let chains = 0;
   for (const piece of pieces) {
-    if (chunk.length > 0 && chains + piece.chains > sectionChains) {
+    if (chunk.length > 0 && chains + piece.chains > limit) {
       chunks.push(chunk);
       chunk = [];
       chains = 0;
@@ -103,14 +107,13 @@ function cut(pieces: readonly Piece[]): Piece[][] {
   return chunks;
 }
 
-function deletionChunks(names: readonly string[]): string[][] {
+function deletionChunks(names: readonly string[], limit: number): string[][] {
   const chunks: string[][] = [];
-  for (let i = 0; i < names.length; i += sectionChains) chunks.push(names.slice(i, i + sectionChains));
+  for (let i = 0; i < names.length; i += limit) chunks.push(names.slice(i, i + limit));
   return chunks;
 }
 
 /** Empty all, then delete all: declared they exist, so a chain that is gone already is no error. */
 function deletions(names: readonly string[]): string[] {
-  const mine = names.filter((name) => name !== sharedChain);
-  return [...mine.map(declare), ...mine.map((name) => `-X ${name}\n`)];
+  return [...names.map(declare), ...names.map((name) => `-X ${name}\n`)];
 }

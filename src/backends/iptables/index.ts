@@ -3,7 +3,7 @@ import type { Context } from "../../model/context.ts";
 import type { Backend, Change, From } from "../backend.ts";
 import { blame } from "./blame.ts";
 import { changeSteps } from "./changes.ts";
-import { cleanup } from "./cleanup.ts";
+import { cleanup, leftovers } from "./cleanup.ts";
 import { diffStates } from "./diff.ts";
 import { inspect } from "./inspect.ts";
 import { dispatchChains, type Table } from "./names.ts";
@@ -20,7 +20,8 @@ export const iptables: Backend<IptablesState, IptablesObserved> = {
   diff,
   inspect,
   blame,
-  cleanup,
+  leftovers,
+  cleanup: (context, observed) => cleanup(context, observed),
 };
 
 // --- internal ---
