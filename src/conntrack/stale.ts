@@ -30,15 +30,20 @@ const healthy: Verdict = { kind: "healthy" };
 export function judge(flow: UdpFlow, frontends: Frontends, retired: Retired): Verdict {
   const key = addressKey(flow.dst, flow.dport);
   const portKey = nodePortKey(flow.dport);
-  const isNodePort = (frontends.owners.has(portKey) || retired.has(portKey)) && frontends.isNodePortAddress(flow.dst);
-  const owner = frontends.owners.get(key) ?? (isNodePort ? frontends.owners.get(portKey) : undefined);
+  const translated = flow.replySrc !== flow.dst;
+  const has = (one: FrontendKey) => frontends.owners.has(one) || retired.has(one);
+  const onNodePort = has(portKey) && frontends.isNodePortAddress(flow.dst, translated);
+  // Deleting the whole destination would take what is not translated with it: only where that is ours too.
+  const wholeAllowed = has(key) || frontends.isNodePortAddress(flow.dst, false);
+  const owner = frontends.owners.get(key) ?? (onNodePort ? frontends.owners.get(portKey) : undefined);
   if (owner !== undefined) {
     if (owner.backends.has(addressKey(flow.replySrc, flow.replySport))) return healthy;
     const reason = translated || flow.replySport !== flow.dport ? "endpoint" : "untranslated";
-    return { kind: "stale", reason, service: owner.name, whole: owner.backends.size === 0 };
+    return { kind: "stale", reason, service: owner.name, whole: wholeAllowed && owner.backends.size === 0 };
   }
-  const former = retired.get(key) ?? (isNodePort ? retired.get(portKey) : undefined);
-  return former === undefined ? foreign : { kind: "stale", reason: "frontend", service: former, whole: true };
+  const former = retired.get(key) ?? (onNodePort ? retired.get(portKey) : undefined);
+  if (former === undefined) return foreign;
+  return { kind: "stale", reason: "frontend", service: former, whole: wholeAllowed };
 }
 
 /** Flows that are deleted by one command: all to a destination (`whole`), or those that answer from one place. */

@@ -41,6 +41,19 @@ describe("judge", () => {
     expect(judge(flow("192.0.2.10", 30_053, "10.1.0.9", 1053), moved, none).kind).toBe("stale");
     expect(judge(flow("192.0.2.10", 30_053, "10.1.0.3", 1053), moved, none).kind).toBe("healthy");
     expect(judge(flow("192.0.2.10", 30_053, "192.0.2.10"), moved, none).kind).toBe("foreign");
+    // Nor are they deleted along with the others when the Service is gone.
+    const gone = frontendsOf(plan(away, []), away);
+    const verdict = judge(
+      flow("192.0.2.10", 30_053, "10.1.0.3", 1053),
+      gone,
+      new Map([[" 30053", "dns/kube-dns:dns"]]),
+    );
+    expect(verdict).toMatchObject({ kind: "stale", whole: false });
+  });
+
+  test("an address that went away is no excuse to touch the node port of a living Service there", () => {
+    const retired = new Map([["192.0.2.10 30053", "dns/old:dns"]]);
+    expect(judge(flow("192.0.2.10", 30_053, "10.1.0.3", 1053), frontends, retired).kind).toBe("healthy");
   });
 
   test("a retired frontend makes all its flows stale, unless it has a living owner", () => {
