@@ -1,10 +1,12 @@
 /** Damage done by others is seen by the cheap look and repaired from an observation; what packets remembered survives. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { type NftState, nftables } from "../../../src/backends/nftables/index.ts";
 import { makePlan } from "../../../src/model/planner.ts";
 import { testContext } from "../../model/context.ts";
 import { type RawService, snapshotOf } from "../../model/random.ts";
 import { kernelMissing, Netns } from "./kernel.ts";
+
+setDefaultTimeout(60_000);
 
 const missing = kernelMissing();
 if (missing !== undefined) console.warn(`nftables drift tests skipped: ${missing}`);

@@ -1,5 +1,5 @@
 /** The backend's laws with random clusters, in a real kernel: after any history the table equals that of a clean start. */
-import { afterAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { type NftState, nftables } from "../../../src/backends/nftables/index.ts";
 import type { Context } from "../../../src/model/context.ts";
 import type { FamilyName } from "../../../src/model/family.ts";
@@ -7,6 +7,8 @@ import { makePlan } from "../../../src/model/planner.ts";
 import { testContext } from "../../model/context.ts";
 import { Random, type RawService, randomChange, randomService, snapshotOf } from "../../model/random.ts";
 import { kernelMissing, Netns } from "./kernel.ts";
+
+setDefaultTimeout(60_000);
 
 const missing = kernelMissing();
 if (missing !== undefined) console.warn(`nftables laws skipped: ${missing}`);
@@ -36,7 +38,7 @@ describe.skipIf(missing !== undefined)("laws", () => {
   });
 
   /** What a clean start with this state leaves. */
-  function cleanListing(state: NftState, context: Context): string {
+  function cleanTable(state: NftState, context: Context): string {
     if (clean === undefined) throw new Error("no namespace");
     clean.run(nftables.cleanup(context));
     clean.run(nftables.diff({ kind: "observed", observed: { kind: "absent" } }, state, context, 0).steps);
@@ -79,15 +81,60 @@ describe.skipIf(missing !== undefined)("laws", () => {
       if (change.state.condemned.size > 0) expect(change.againMs).toBeGreaterThan(0);
       expect(nftables.diff({ kind: "state", state: change.state }, to, context, now).steps).toEqual([]);
       state = settle(change.state, to, context, now + MINUTE);
-      expect(netns.table(context.family.nft)).toBe(cleanListing(to, context));
+      expect(netns.table(context.family.nft)).toBe(cleanTable(to, context));
     }
     context = testContext("nftables", family, random.pick(otherContexts));
     const to = desired(randomChange(random, raw, 90), context);
     restart(to, context, now + 3 * MINUTE);
-    expect(netns.table(context.family.nft)).toBe(cleanListing(to, context));
+    expect(netns.table(context.family.nft)).toBe(cleanTable(to, context));
     netns.run(nftables.cleanup(context));
     netns.run(nftables.cleanup(context));
     expect(netns.table(context.family.nft)).toBe("");
+  });
+
+  test("a configuration that changes while running ends as a clean start with it", () => {
+    if (netns === undefined) return;
+    const random = new Random(7);
+    let context = testContext("nftables");
+    const raw = Array.from({ length: 10 }, (_, i) => randomService(random, i));
+    netns.run(nftables.cleanup(context));
+    let now = 0;
+    let state = restart(desired(raw, context), context, now);
+    for (const changes of [...otherContexts, ...otherContexts.toReversed()]) {
+      context = testContext("nftables", "IPv4", changes);
+      now += 10 * MINUTE;
+      const to = desired(raw, context, state);
+      const change = nftables.diff({ kind: "state", state }, to, context, now);
+      netns.run(change.steps);
+      state = settle(change.state, to, context, now + MINUTE);
+      expect(netns.table("ip")).toBe(cleanTable(to, context));
+    }
+  });
+
+  test("another affinity timeout replaces the sets", () => {
+    if (netns === undefined) return;
+    const context = testContext("nftables");
+    const withTimeout = (seconds: number): RawService => {
+      const { service, slices } = randomService(new Random(3), 1);
+      const spec = {
+        ...(service["spec"] as object),
+        clusterIP: "10.96.0.1",
+        clusterIPs: ["10.96.0.1"],
+        sessionAffinity: "ClientIP",
+        sessionAffinityConfig: { clientIP: { timeoutSeconds: seconds } },
+      };
+      const endpoints = [{ addresses: ["10.244.1.1"], conditions: { ready: true } }];
+      const one = { ...slices[0], addressType: "IPv4", endpoints };
+      return { service: { ...service, spec }, slices: [one] };
+    };
+    netns.run(nftables.cleanup(context));
+    const before = restart(desired([withTimeout(600)], context), context, 0);
+    expect(netns.table("ip")).toContain("timeout 10m");
+    const to = desired([withTimeout(60)], context);
+    netns.run(nftables.diff({ kind: "state", state: before }, to, context, MINUTE).steps);
+    expect(netns.table("ip")).toBe(cleanTable(to, context));
+    restart(before, context, 2 * MINUTE);
+    expect(netns.table("ip")).toBe(cleanTable(before, context));
   });
 
   test("a Service whose plan is the same object is not rendered again", () => {

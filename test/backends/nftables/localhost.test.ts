@@ -1,5 +1,5 @@
 /** Node ports on localhost: UDP and SCTP are rejected by rule and counted, and the order in which endpoints are tried. */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { nftables } from "../../../src/backends/nftables/index.ts";
 import { type LocalhostPort, orderOfTries, rejectedPackets } from "../../../src/backends/nftables/localhost.ts";
 import type { Endpoint } from "../../../src/model/plan.ts";
@@ -7,6 +7,8 @@ import { makePlan } from "../../../src/model/planner.ts";
 import { testContext } from "../../model/context.ts";
 import { snapshotOf } from "../../model/random.ts";
 import { kernelMissing, Netns } from "./kernel.ts";
+
+setDefaultTimeout(60_000);
 
 const endpoints: readonly Endpoint[] = [1, 2, 3].map((n) => ({
   ip: `10.244.1.${n}`,

@@ -1,9 +1,11 @@
 /** The probe names what is missing, and finds nothing missing on this machine. */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { probe } from "../../../src/backends/nftables/probe.ts";
 import type { StepResult } from "../../../src/model/step.ts";
 import { testContext } from "../../model/context.ts";
 import { kernelMissing, Netns } from "./kernel.ts";
+
+setDefaultTimeout(60_000);
 
 const version: StepResult = { exitCode: 0, stdout: "nftables v1.0.6 (Lester Gooch #5)\n", stderr: "" };
 const fine: StepResult = { exitCode: 0, stdout: "", stderr: "" };

@@ -1,5 +1,5 @@
 /** Every recorded case, played through plan, desired and diff into a real kernel, and compared line by line. */
-import { afterAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { makeContexts, nodeIdentity } from "../../../src/app/contexts.ts";
 import { type NftState, nftables } from "../../../src/backends/nftables/index.ts";
 import { decodeConfig } from "../../../src/config/decode.ts";
@@ -23,6 +23,8 @@ import {
   recorded,
 } from "../../conformance/case-file.ts";
 import { kernelMissing, Netns } from "./kernel.ts";
+
+setDefaultTimeout(60_000);
 
 const missing = kernelMissing();
 if (missing !== undefined) console.warn(`recorded nftables cases skipped: ${missing}`);

@@ -1,5 +1,5 @@
 /** What the transactions hold, without a kernel: sizes, order, clean-up in time, names that nobody should send. */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { type NftState, nftables } from "../../../src/backends/nftables/index.ts";
 import { ownerOf } from "../../../src/backends/nftables/names.ts";
 import type { Endpoint, Plan, PortPlan, ServicePlan } from "../../../src/model/plan.ts";
@@ -7,6 +7,8 @@ import type { Step } from "../../../src/model/step.ts";
 import { type ListedTable, parseTable } from "../../../src/tools/nft-list.ts";
 import { testContext } from "../../model/context.ts";
 import { kernelMissing, Netns } from "./kernel.ts";
+
+setDefaultTimeout(60_000);
 
 const context = testContext("nftables");
 const absent = { kind: "observed", observed: { kind: "absent" } } as const;
