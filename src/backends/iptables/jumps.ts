@@ -16,19 +16,33 @@ export function jumpChanges(before: readonly string[], after: readonly string[])
 }
 
 /**
- * From what a chain was seen to hold. A rule that leads where one of ours does but reads otherwise (an older version's,
- * or another spelling of the tool) is replaced by ours in one transaction, so such rules never pile up; doubles go.
+ * From what chains were seen to hold. A rule that leads where one of ours does but reads otherwise (an older version's,
+ * or another spelling of the tool) is replaced by ours in one transaction, so such rules never pile up; doubles go. A
+ * missing one goes behind those of ours that it stands behind when all are new.
  */
 export function jumpRepairs(wanted: readonly string[], seen: ReadonlyMap<string, readonly string[]>): JumpChanges {
-  const missing: string[] = [];
-  const surplus: string[] = [];
-  for (const line of wanted) {
-    const rival = rivals(line, seen.get(chainOfLine(line)) ?? []);
-    const good = rival.indexOf(line);
-    if (good < 0) missing.push(line);
-    surplus.push(...rival.filter((_, i) => i !== good));
+  const jumps: string[] = [];
+  let jumpsAdded = 0;
+  for (const chain of new Set(wanted.map(chainOfLine))) {
+    const lines = [...(seen.get(chain) ?? [])];
+    const ours = wanted.filter((line) => chainOfLine(line) === chain);
+    for (const line of ours.flatMap((o) => surplus(o, lines))) {
+      jumps.push(asVerb("-D", line));
+      // The tool takes out the first rule that reads so.
+      lines.splice(lines.indexOf(line), 1);
+    }
+    let at = 0;
+    for (const line of ours) {
+      const found = lines.indexOf(line);
+      if (found < 0) {
+        jumps.push(`-I ${chain} ${at + 1}${line.slice(3 + chain.length)}`);
+        lines.splice(at, 0, line);
+        jumpsAdded++;
+      }
+      at = (found < 0 ? at : found) + 1;
+    }
   }
-  return changeLines(surplus, missing);
+  return { jumps, jumpsAdded };
 }
 
 export function chainOfLine(line: string): string {
@@ -43,8 +57,10 @@ function changeLines(removed: readonly string[], added: readonly string[]): Jump
   return { jumps, jumpsAdded: added.length };
 }
 
-/** Seen rules with the same purpose: the same target chain, or the same text when the target is none of our chains. */
-function rivals(line: string, seen: readonly string[]): string[] {
+/** Seen rules with the same purpose (target chain, or text when the target is none of our chains), all but one that reads as ours. */
+function surplus(line: string, seen: readonly string[]): string[] {
   const target = jumpOf(line);
-  return seen.filter((other) => other === line || (target?.startsWith("KUBE-") === true && jumpOf(other) === target));
+  const rivals = seen.filter((l) => l === line || (target?.startsWith("KUBE-") === true && jumpOf(l) === target));
+  const good = rivals.indexOf(line);
+  return rivals.filter((_, i) => i !== good);
 }
