@@ -29,11 +29,6 @@ setDefaultTimeout(60_000);
 const missing = kernelMissing();
 if (missing !== undefined) console.warn(`recorded nftables cases skipped: ${missing}`);
 
-/** kube-proxy writes the ServiceCIDR rule at its next full sync only; the recording was made before that. */
-const knownDifferences: Readonly<Record<string, RegExp>> = {
-  "service-cidr": /^ {2}ip6? daddr .* drop comment "Drop traffic to unallocated ClusterIPs"\n/gm,
-};
-
 describe.skipIf(missing !== undefined)("recorded cases", () => {
   const netns = missing === undefined ? new Netns() : undefined;
   afterAll(() => netns?.close());
@@ -63,7 +58,7 @@ function play(it: Case, family: FamilyName, netns: Netns): void {
     state = change.state;
     // The proxy that was recorded had at least a second between the steps.
     now += 5_000;
-    const actual = canonicalNft(netns.list(context.family.nft)).replace(knownDifferences[it.name] ?? /$^/, "");
+    const actual = canonicalNft(netns.list(context.family.nft));
     expect(actual).toBe(recorded(it.name, "nftables", i + 1).get(`nft-${context.family.nft}`) ?? "");
   }
   if (state === undefined) throw new Error("a case without steps");
