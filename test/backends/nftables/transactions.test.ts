@@ -1,59 +1,17 @@
 /** What the transactions hold, without a kernel: sizes, order, clean-up in time, names that nobody should send. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { type NftState, nftables } from "../../../src/backends/nftables/index.ts";
+import { nftables } from "../../../src/backends/nftables/index.ts";
 import { ownerOf } from "../../../src/backends/nftables/names.ts";
-import type { Endpoint, Plan, PortPlan, ServicePlan } from "../../../src/model/plan.ts";
 import type { Step } from "../../../src/model/step.ts";
 import { type ListedTable, parseTable } from "../../../src/tools/nft-list.ts";
 import { testContext } from "../../model/context.ts";
 import { kernelMissing, Netns } from "./kernel.ts";
+import { absent, endpoint, port, service, statesIn } from "./plans.ts";
 
 setDefaultTimeout(60_000);
 
 const context = testContext("nftables");
-const absent = { kind: "observed", observed: { kind: "absent" } } as const;
-
-function endpoint(ip: string, local = false): Endpoint {
-  return { ip, port: 8080, local, ready: true, serving: true, terminating: false } as Endpoint;
-}
-
-function port(index: number, changes: Partial<PortPlan> = {}): PortPlan {
-  const endpoints = changes.endpoints ?? [endpoint(`10.244.${index >> 8}.${index & 255}`)];
-  return {
-    name: `ns/svc-${index}:p`,
-    portName: "p",
-    protocol: "tcp",
-    clusterIP: `10.96.${index >> 8}.${index & 255}`,
-    port: 80,
-    nodePort: 0,
-    externalIPs: [],
-    loadBalancerIPs: [],
-    sourceRanges: [],
-    affinitySeconds: 0,
-    internal: "cluster",
-    external: "cluster",
-    internalLocal: false,
-    externalLocal: false,
-    exposed: false,
-    usesCluster: true,
-    usesLocal: false,
-    clusterEndpoints: endpoints,
-    localEndpoints: [],
-    endpoints,
-    unused: [],
-    ...changes,
-  };
-}
-
-function service(index: number, ports: readonly PortPlan[], changes: Partial<ServicePlan> = {}): ServicePlan {
-  const name = `svc-${index}`;
-  return { key: `ns/${name}`, namespace: "ns", name, ports, endpointCount: 1, ...changes } as ServicePlan;
-}
-
-function stateOf(services: readonly ServicePlan[], previous?: NftState): NftState {
-  const plan = { services: new Map(services.map((s) => [s.key, s])), serviceCIDRs: [] };
-  return nftables.desired(plan as unknown as Plan, context, previous);
-}
+const stateOf = statesIn(context);
 
 function inputOf(step: Step | undefined): string {
   return step?.kind === "exec" ? (step.input?.join("") ?? "") : "";
