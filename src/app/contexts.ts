@@ -1,5 +1,6 @@
 /** From configuration, Node, host facts and local addresses to one Context a family, with everything odd about them. */
 import { type Config, clusterCIDRs, masquerade } from "../config/config.ts";
+import { gateOn } from "../config/feature-gates.ts";
 import type { Context, HostFacts, LocalDetector } from "../model/context.ts";
 import { type Family, type FamilyName, families } from "../model/family.ts";
 import { familyOf, isUnspecified, parseIP } from "../model/ip.ts";
@@ -66,6 +67,12 @@ export function makeContexts(inputs: ContextInputs): Contexts {
   }
   const warnings = [...detectorWarnings(inputs, usable), ...nodePortWarnings(config)];
   return { list: usable.map((f) => makeContext(inputs, families[f])), warnings, faults: [] };
+}
+
+/** The feature gates that change rules, of those that are on. */
+export function ruleGates(config: Config): ReadonlySet<string> {
+  const names = ["KubeProxyNFTablesLocalhostNodePorts", "KubeProxyNFTablesCompact"] as const;
+  return new Set(names.filter((name) => gateOn(config, name)));
 }
 
 // --- internal ---

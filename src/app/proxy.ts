@@ -3,7 +3,7 @@ import type { RunOptions } from "../cli/load.ts";
 import { type Config, syncPeriods } from "../config/config.ts";
 import { checkAddresses, checkTargets, createCheckPorts } from "../health/check-ports.ts";
 import { judgeHealth } from "../health/state.ts";
-import { AddressWatch, localAddresses } from "../host/addresses.ts";
+import { AddressWatch, type LocalAddress } from "../host/addresses.ts";
 import { ConntrackCleaner } from "../host/conntrack.ts";
 import type { ObjectStore } from "../kube/object-store.ts";
 import type { Context } from "../model/context.ts";
@@ -42,6 +42,8 @@ export interface ProxyInputs {
   readonly store: ObjectStore;
   readonly feed: Feed;
   readonly inputs: ContextInputs;
+  /** What `inputs` was made from. */
+  readonly localAddresses: readonly LocalAddress[];
   readonly contexts: Contexts;
   readonly events: ProxyEvents;
 }
@@ -239,13 +241,10 @@ class RunningProxy {
 
   #watchHost(): void {
     const { config, log } = this.#in;
-    void localAddresses().then((initial) => {
-      if (this.#in.signal.aborted) return;
-      const onChange = (list: readonly { ip: string }[]): void =>
-        this.#replan({ ...this.#inputs, localAddresses: list.map((a) => a.ip) });
-      const watch = new AddressWatch(initial, { log, onChange });
-      this.#closers.push(() => watch.close());
-    });
+    const onChange = (list: readonly LocalAddress[]): void =>
+      this.#replan({ ...this.#inputs, localAddresses: list.map((a) => a.ip) });
+    const addresses = new AddressWatch(this.#in.localAddresses, { log, onChange });
+    this.#closers.push(() => addresses.close());
     const watch = new DriftWatch(config.mode);
     const monitor = new Monitor({
       log,

@@ -4,14 +4,14 @@ import { version } from "../cli/version.ts";
 import { type Config, syncPeriods } from "../config/config.ts";
 import type { Warning } from "../config/config-error.ts";
 import { gateOn } from "../config/feature-gates.ts";
-import { localAddresses } from "../host/addresses.ts";
+import { type LocalAddress, localAddresses } from "../host/addresses.ts";
 import { runSteps } from "../host/run.ts";
 import { ObjectStore } from "../kube/object-store.ts";
 import type { Transport } from "../kube/transport.ts";
 import type { NodeInfo } from "../model/node.ts";
 import type { Step } from "../model/step.ts";
 import { ChildProcesses } from "./child-processes.ts";
-import { type ContextInputs, makeContexts, nodeIdentity } from "./contexts.ts";
+import { type ContextInputs, makeContexts, nodeIdentity, ruleGates } from "./contexts.ts";
 import { createEvents, type ProxyEvents } from "./events.ts";
 import { Exit } from "./exit.ts";
 import { factsFor, prepareMode, supportedFamilies, tuneHost } from "./host-setup.ts";
@@ -75,7 +75,8 @@ export async function runProxy(
     const events: ProxyEvents = createEvents(transport, nodeName, log, signal);
     const tuning = await tuneHost(config, log);
     for (const problem of tuning) events.warn("ConntrackSettings", problem);
-    const inputs = await contextInputs(config, nodeName, node, supported);
+    const addresses = await localAddresses();
+    const inputs = await contextInputs(config, nodeName, node, supported, addresses);
     const contexts = makeContexts(inputs);
     if (contexts.faults.length > 0) throw new Exit(1, contexts.faults.join("; "));
     for (const warning of contexts.warnings) log.warn(warning);
@@ -96,6 +97,7 @@ export async function runProxy(
       store,
       feed,
       inputs,
+      localAddresses: addresses,
       contexts,
       events,
     });
@@ -130,7 +132,7 @@ async function initOnly(
   log: RootLog,
 ): Promise<void> {
   await tuneHost(config, log);
-  const contexts = makeContexts(await contextInputs(config, nodeName, undefined, supported));
+  const contexts = makeContexts(await contextInputs(config, nodeName, undefined, supported, await localAddresses()));
   await prepareMode(contexts.list, run, log);
   log.info("Set-up done, exiting because of --init-only");
 }
@@ -140,8 +142,8 @@ async function contextInputs(
   nodeName: string,
   node: NodeInfo | undefined,
   supported: ContextInputs["supported"],
+  addresses: readonly LocalAddress[],
 ): Promise<ContextInputs> {
-  const gateNames = ["KubeProxyNFTablesLocalhostNodePorts", "KubeProxyNFTablesCompact"] as const;
   return {
     config,
     nodeName,
@@ -149,7 +151,7 @@ async function contextInputs(
     identity: nodeIdentity(node, config.bindAddress),
     supported,
     facts: await factsFor(config),
-    localAddresses: (await localAddresses()).map((a) => a.ip),
-    gates: new Set(gateNames.filter((name) => gateOn(config, name))),
+    localAddresses: addresses.map((a) => a.ip),
+    gates: ruleGates(config),
   };
 }
