@@ -24,7 +24,7 @@ export interface Feed {
 /** Access to the API server of the configuration; Exit with the user's mistake when there is none. */
 export function openTransport(
   config: Config,
-  options: RunOptions,
+  options: Pick<RunOptions, "master">,
   log: Log,
   onRequest: (request: RestRequest) => void,
 ): Transport {

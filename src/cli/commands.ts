@@ -18,7 +18,9 @@ export interface CommandModule {
   readonly usage: string;
   /** What it does, a few sentences, for its --help. */
   readonly about: string;
-  /** Exit code. ConfigError is printed by the caller and gives 1. */
+  /** Exit code when the command cannot answer: the user's mistake, no access, a broken file. Default 1. */
+  readonly trouble?: number;
+  /** Exit code. ConfigError and what `troubleLine` knows are printed by the caller and give `trouble`. */
   readonly run: (parsed: ParsedFlags, output: Output) => Promise<number>;
 }
 
@@ -29,4 +31,6 @@ export interface Command {
 }
 
 /** In the order of --help. Add `{ name: "render", summary: "…", load: () => import("./render.ts") }`. */
-export const commands: readonly Command[] = [];
+export const commands: readonly Command[] = [
+  { name: "render", summary: "Print what would be written to the kernel.", load: () => import("./render.ts") },
+];

@@ -4,6 +4,7 @@ import { type Command, type CommandModule, commands, type Output } from "./comma
 import { type FlagTable, flag } from "./flag.ts";
 import { helpText } from "./help.ts";
 import { boolFlag, parseFlags } from "./parse.ts";
+import { Trouble, troubleLine } from "./trouble.ts";
 
 const helpFlag: FlagTable = [flag("General", "help", "bool", "Print this text and exit.", { short: "h" })];
 
@@ -43,8 +44,10 @@ export async function runModule(
     output.out(helpText(page, output.width));
     return 0;
   } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    for (const line of error.lines()) output.err(`kube-proxy ${name}: ${line}\n`);
-    return 1;
+    const line = troubleLine(error);
+    if (line === undefined && !(error instanceof ConfigError)) throw error;
+    const lines = error instanceof ConfigError ? error.lines() : [line];
+    for (const one of lines) output.err(`kube-proxy ${name}: ${one}\n`);
+    return (error instanceof Trouble ? error.code : undefined) ?? command.trouble ?? 1;
   }
 }

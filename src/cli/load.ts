@@ -88,7 +88,8 @@ async function gather(parsed: ParsedFlags, writing: boolean, readText: ReadText)
   return { settings, warnings: [...file.warnings, ...overruled(name, parsed)], text };
 }
 
-function readConfigFile(name: string, readText: ReadText): string {
+/** Text of the file; throws ConfigError. */
+export function readConfigFile(name: string, readText: ReadText): string {
   try {
     return readText(name);
   } catch (error) {
@@ -142,7 +143,7 @@ function refuseAny(faults: readonly Fault[]): void {
   if (faults.length > 0) throw new ConfigError(faults);
 }
 
-function readUtf8(path: string): string {
+export function readUtf8(path: string): string {
   return readFileSync(path, "utf8");
 }
 
