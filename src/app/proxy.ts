@@ -16,6 +16,7 @@ import { type ContextInputs, type Contexts, makeContexts } from "./contexts.ts";
 import { DriftWatch, type ForeignChange } from "./drift-watch.ts";
 import type { ProxyEvents } from "./events.ts";
 import { Exit } from "./exit.ts";
+import { removeLeftovers } from "./leftovers.ts";
 import { listen } from "./listen.ts";
 import type { RootLog } from "./log.ts";
 import { SyncLoop } from "./loop.ts";
@@ -182,6 +183,7 @@ class RunningProxy {
   #becomeReady(): void {
     this.#ready = true;
     this.#in.log.info("Rules are in place", { mode: this.#in.config.mode });
+    void removeLeftovers({ contexts: this.#in.contexts.list, run: this.#in.run, log: this.#in.log });
     this.#closers.push(
       startNotifying(this.#in.log, () => judgeHealth(this.#in.status.healthFacts(), Date.now()).healthy),
     );

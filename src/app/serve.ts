@@ -1,8 +1,10 @@
 /** Runs the proxy as a process: logger, signals, exit code and last line. */
 import type { RunOptions } from "../cli/load.ts";
+import { standardOutput } from "../cli/output.ts";
 import type { Config } from "../config/config.ts";
 import type { Warning } from "../config/config-error.ts";
 import { KubeconfigError } from "../kube/cluster-access.ts";
+import { cleanupCommand } from "./cleanup-command.ts";
 import { Exit } from "./exit.ts";
 import { createLog, logOptions, type RootLog } from "./log.ts";
 import { runProxy } from "./run.ts";
@@ -29,6 +31,8 @@ export async function serve(inputs: ServeInputs): Promise<number> {
     });
   });
   try {
+    if (inputs.kind === "cleanup")
+      return await cleanupCommand(inputs.config, log, (line) => standardOutput().out(`${line}\n`));
     await runProxy(inputs, log, stop.signal);
     log.info("Stopped; rules stay in place");
     return 0;
