@@ -6,7 +6,8 @@ import { doorAddress, type Placed, placeServices, serviceObjects, sliceObjects }
 import type { Door, Row } from "../test/packets/row.ts";
 import { configuration } from "../test/packets/settings.ts";
 
-const perWay = 24;
+/** Enough that no pod is missed by chance. */
+const perWay = 60;
 const ways: readonly (readonly [Place, string, Door])[] = [
   ["pod-a", "pod a on node-1", "cluster IP"],
   ["outside", "outside host", "node port"],

@@ -7,10 +7,13 @@ import { doorAddress, type Placed } from "./objects.ts";
 import type { Fate, Packet, Row } from "./row.ts";
 import type { Case } from "./table.ts";
 
-/** Enough that two pods with equal shares are both seen but for one run in a million. */
-const connectionsPerPod = 11;
+/** Enough that chance misses one of two pods only once in a hundred million packets; ipvs takes turns. */
+const connectionsPerPod = { chance: 15, turns: 4 } as const;
 const silenceMs = 1300;
-const atOnce = 400;
+const atOnce = 300;
+
+/** How the kernel chooses among equal endpoints. */
+export type Choice = keyof typeof connectionsPerPod;
 
 export interface Verdict {
   readonly packets: number;
@@ -25,10 +28,10 @@ export interface Trial extends Case {
 }
 
 /** Makes all trials; those that must be dropped all wait at once, at the end. `patience`: ms for an answer to come. */
-export async function judge(lab: Lab, trials: readonly Trial[], patience: number): Promise<Verdict> {
+export async function judge(lab: Lab, trials: readonly Trial[], patience: number, choice: Choice): Promise<Verdict> {
   const planned = trials.map((trial) => ({
     trial,
-    attempts: attemptsOf(lab, trial, patience),
+    attempts: attemptsOf(lab, trial, patience, choice),
     outcomes: [] as Outcome[],
   }));
   const all = planned.flatMap((plan) => plan.attempts.map((attempt) => ({ plan, attempt })));
@@ -56,7 +59,7 @@ export async function judge(lab: Lab, trials: readonly Trial[], patience: number
   };
 }
 
-function attemptsOf(lab: Lab, { packet, fate, family, placed }: Trial, patience: number): Attempt[] {
+function attemptsOf(lab: Lab, { packet, fate, family, placed }: Trial, patience: number, choice: Choice): Attempt[] {
   const source = packet.door === "node port, second address" ? undefined : placeAddress(packet.from, family);
   const { ip, port } = doorAddress(placed, packet.door, family);
   const attempt: Attempt = {
@@ -67,7 +70,7 @@ function attemptsOf(lab: Lab, { packet, fate, family, placed }: Trial, patience:
     port: packet.port ?? port,
     patience: fate.kind === "dropped" ? silenceMs : patience,
   };
-  const count = fate.kind === "answered" && fate.by.length > 1 ? fate.by.length * connectionsPerPod : 1;
+  const count = fate.kind === "answered" && fate.by.length > 1 ? fate.by.length * connectionsPerPod[choice] : 1;
   return Array.from({ length: count }, () => attempt);
 }
 

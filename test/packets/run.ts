@@ -96,7 +96,7 @@ async function runRows(
       }
       return [{ ...one, family, placed: service }];
     });
-    const verdict = await judge(cluster.lab, trials, patience);
+    const verdict = await judge(cluster.lab, trials, patience, request.mode === "ipvs" ? "turns" : "chance");
     addTo(tallies, family, verdict);
   }
   await cluster.remove(objects);

@@ -13,9 +13,10 @@ const spread: Story = {
     for (const [i, service] of services.entries()) {
       const size = sizes[i] ?? 0;
       for (const family of stage.families) {
-        for (const [from, door, each] of [
-          ["pod-a", "cluster IP", 60],
-          ["outside", "node port", 20],
+        const each = stage.mode === "ipvs" ? 12 : 60;
+        for (const [from, door] of [
+          ["pod-a", "cluster IP"],
+          ["outside", "node port"],
         ] as const) {
           const attempts = Array.from({ length: each * size }, () => stage.attempt(from, service, door, family));
           const fault = spreadFault(await stage.probe(attempts), crowd.slice(0, size), family);
