@@ -1,0 +1,90 @@
+/** Random clusters and packets: the walk through a backend's rule values ends where `explain` says, in every mode. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { iptables } from "../../src/backends/iptables/index.ts";
+import { ipvs } from "../../src/backends/ipvs/index.ts";
+import { nftables } from "../../src/backends/nftables/index.ts";
+import { explainPacket } from "../../src/explain/explain.ts";
+import type { Here, Packet } from "../../src/explain/packet.ts";
+import { isLocal, nodeSource } from "../../src/explain/packet.ts";
+import type { Context, ProxyMode } from "../../src/model/context.ts";
+import type { FamilyName } from "../../src/model/family.ts";
+import type { Plan } from "../../src/model/plan.ts";
+import { makePlan } from "../../src/model/planner.ts";
+import { Random } from "../model/random.ts";
+import { randomContext, randomPackets, randomSnapshot } from "./arbitrary.ts";
+import { type Outcomes, printExplained, printOutcomes, type Walked } from "./fate.ts";
+import { tablesOf, walkIptables } from "./iptables-mode.ts";
+import { ipvsTables, walkIpvs } from "./ipvs-mode.ts";
+import { tableOf, walkNftables } from "./nftables-mode.ts";
+
+setDefaultTimeout(120_000);
+
+const clusters = 60;
+const packetsEach = 120;
+const modes: readonly ProxyMode[] = ["iptables", "nftables", "ipvs"];
+
+type Walk = (packet: Walked) => Outcomes;
+
+function walkerOf(plan: Plan, context: Context): Walk {
+  switch (context.mode) {
+    case "iptables": {
+      const tables = tablesOf(iptables.desired(plan, context, undefined));
+      return (packet) => walkIptables({ tables }, packet);
+    }
+    case "nftables": {
+      const table = tableOf(nftables.desired(plan, context, undefined));
+      return (packet) => walkNftables(table, packet);
+    }
+    case "ipvs": {
+      const tables = ipvsTables(ipvs.desired(plan, context, undefined));
+      return (packet) => walkIpvs(tables, packet);
+    }
+  }
+}
+
+function walked({ from, to }: Packet, here: Here): Walked {
+  return {
+    saddr: from.ip,
+    daddr: to.ip,
+    protocol: to.protocol,
+    dport: to.port,
+    iif: from.kind === "node" ? "" : from.kind === "pod" ? "cbr0" : "eth0",
+    isLocal: (ip) => isLocal(ip, here),
+  };
+}
+
+for (const mode of modes)
+  for (const family of ["IPv4", "IPv6"] as FamilyName[])
+    test(`${mode} ${family}: ${clusters * packetsEach} packets end where explain says`, () => {
+      const kinds = new Map<string, number>();
+      const differences: string[] = [];
+      for (let seed = 1; seed <= clusters; seed++) {
+        const random = new Random(seed * 7919);
+        const { context, here } = randomContext(random, mode, family);
+        const plan = makePlan(randomSnapshot(random, context), context);
+        const walk = walkerOf(plan, context);
+        for (const packet of randomPackets(random, plan, context, here, packetsEach)) {
+          const verdict = explainPacket(plan, context, packet, here);
+          const said = printExplained(verdict.fate);
+          const found = printOutcomes(walk(walked(verdict.packet, here)));
+          kinds.set(verdict.fate.kind, (kinds.get(verdict.fate.kind) ?? 0) + 1);
+          if (said !== found && differences.length < 8)
+            differences.push(
+              `seed ${seed}: ${JSON.stringify(verdict.packet)} (${verdict.service})\n  explain: ${said}\n  walked:  ${found}\n  ${verdict.steps.map((s) => s.text).join(" | ")}\n  detect ${JSON.stringify(context.detectLocal)} nodePorts ${JSON.stringify(context.nodePorts)}`,
+            );
+        }
+      }
+      expect(differences.join("\n")).toBe("");
+      // A comparison that never meets a refusal or an endpoint compares nothing.
+      for (const kind of mode === "ipvs" ? ["dnat", "reject", "pass", "drop"] : ["dnat", "drop", "reject", "pass"])
+        expect(kinds.get(kind) ?? 0).toBeGreaterThan(20);
+      console.log(`${mode} ${family}: ${[...kinds].map(([kind, n]) => `${n} ${kind}`).join(", ")}`);
+    });
+
+test("the node speaks to itself from the address it speaks to", () => {
+  const random = new Random(1);
+  const { context, here } = randomContext(random, "iptables", "IPv4");
+  expect(nodeSource("127.0.0.1", context, here)).toBe("127.0.0.1");
+  expect(nodeSource("192.168.0.2", context, here)).toBe("192.168.0.2");
+  expect(nodeSource("10.96.0.1", context, here)).toBe("192.168.0.2");
+});
