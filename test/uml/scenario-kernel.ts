@@ -63,7 +63,6 @@ export async function repair(): Promise<void> {
       drift.some((d) => d.kind === kind),
       `${command} is noticed: ${JSON.stringify(drift)}`,
     );
-    await proxy.setup();
     await proxy.settle(both);
     assert.equal(everything(), before, `${command} is repaired`);
     assert.deepEqual(await proxy.reconciler.inspect(), []);

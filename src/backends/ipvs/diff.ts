@@ -4,6 +4,7 @@ import type { Change, From } from "../backend.ts";
 import { type Difference, fromObserved, fromState } from "./difference.ts";
 import type { tables } from "./names.ts";
 import { countRules } from "./rules.ts";
+import { sysctls } from "./setup.ts";
 import type { Draining, IpvsObserved, IpvsState } from "./state.ts";
 import { stepsOf } from "./steps.ts";
 
@@ -13,13 +14,14 @@ const drainLook = { first: 1000, longest: 30_000 };
 export function diff(
   from: From<IpvsState, IpvsObserved>,
   to: IpvsState,
-  _context: Context,
+  context: Context,
   now: number,
 ): Change<IpvsState> {
   const difference = from.kind === "state" ? fromState(from.state, to, now) : fromObserved(from.observed, to, now);
   const { draining } = difference.servers;
   const change = {
-    steps: stepsOf(difference, to),
+    // What drifted is written again when all is compared; equal values are left alone.
+    steps: [...(from.kind === "observed" ? sysctls(context) : []), ...stepsOf(difference, to)],
     state: { ...to, draining },
     counts: countsOf(difference, to),
   };
