@@ -7,6 +7,7 @@ import type { Plan } from "../model/plan.ts";
 import type { SyncReport } from "../model/report.ts";
 import type { Snapshot } from "../model/snapshot.ts";
 import type { Reconciler, Synced } from "./reconciler.ts";
+import { Repairs } from "./repairs.ts";
 import { type Outcome, Scheduler } from "./scheduler.ts";
 
 /** A reconciler of whatever backend. */
@@ -16,6 +17,17 @@ export type FamilyLoop = Pick<Reconciler<unknown, unknown>, "sync" | "inspect" |
 export interface ChangeTally {
   take(): { readonly services: number; readonly endpoints: number; readonly triggers: readonly number[] };
   putBack(changes: ReturnType<ChangeTally["take"]>): void;
+}
+
+/** What others did to our rules, at the moment when it is repaired. */
+export interface DriftFound {
+  readonly drift: readonly Drift[];
+  /** `process 7149 (nft)`; empty: unknown. */
+  readonly by: string;
+  /** How often in a row the same was repaired before. */
+  readonly returns: number;
+  /** A further repair waits so many milliseconds. */
+  readonly nextMs: number;
 }
 
 export interface LoopOptions {
@@ -29,7 +41,7 @@ export interface LoopOptions {
   readonly onQueued: (family: FamilyName, now: number) => void;
   /** After each family's sync; `applied` is set when it succeeded. Must return at once. */
   readonly onSynced: (report: SyncReport, plan: Plan | undefined, applied: Plan | undefined, context: Context) => void;
-  readonly onDrift: (family: FamilyName, drift: readonly Drift[], by: string) => void;
+  readonly onDrift: (family: FamilyName, drift: DriftFound) => void;
   /** An error that should not happen, `crashes` in a row of this family. */
   readonly onCrash: (family: FamilyName, error: unknown, crashes: number) => void;
 }
@@ -42,6 +54,7 @@ export class SyncLoop {
   readonly #options: LoopOptions;
   readonly #scheduler: Scheduler;
   readonly #crashes = new Map<FamilyLoop, number>();
+  readonly #repairs = new Map<FamilyName, Repairs>();
   #inspection: ReturnType<typeof setInterval> | undefined;
   #lastFull: number;
   #busy: Promise<unknown> = Promise.resolve();
@@ -50,6 +63,7 @@ export class SyncLoop {
     this.#options = options;
     this.#lastFull = options.now();
     const { minSyncPeriod, syncPeriod, now } = options;
+    for (const { loop } of options.families) this.#repairs.set(loop.context.family.name, this.#repairsOf(loop));
     this.#scheduler = new Scheduler(() => this.#exclusive(() => this.#syncAll()), {
       minSyncPeriod,
       maxRetry: syncPeriod,
@@ -69,11 +83,9 @@ export class SyncLoop {
     this.#scheduler.request();
   }
 
-  /** The kernel is not as we left it: read it and repair. */
+  /** The kernel is not as we left it: read it and repair, at once unless that happens all the time. */
   repair(family: FamilyName, drift: readonly Drift[], by: string): void {
-    for (const { loop } of this.#options.families) if (loop.context.family.name === family) loop.forget();
-    this.#options.onDrift(family, drift, by);
-    this.request();
+    this.#repairs.get(family)?.found(drift, by);
   }
 
   /** Look for drift now, behind a sync that is under way. */
@@ -84,11 +96,23 @@ export class SyncLoop {
   /** Waits for a sync that is under way. Rules stay. */
   async stop(): Promise<void> {
     clearInterval(this.#inspection);
+    for (const repairs of this.#repairs.values()) repairs.close();
     await this.#scheduler.stop();
     await this.#busy;
   }
 
   // --- internal ---
+
+  #repairsOf(loop: FamilyLoop): Repairs {
+    return new Repairs({
+      now: this.#options.now,
+      repair: (drift, by, returns, nextMs) => {
+        loop.forget();
+        this.#options.onDrift(loop.context.family.name, { drift, by, returns, nextMs });
+        this.request();
+      },
+    });
+  }
 
   /** Syncs and inspections take turns: each would see the other's half-done work. */
   #exclusive<T>(work: () => Promise<T>): Promise<T> {
@@ -98,26 +122,25 @@ export class SyncLoop {
   }
 
   async #syncAll(): Promise<Outcome> {
-    const { families, snapshot, now } = this.#options;
+    const { families, now } = this.#options;
     if (now() - this.#lastFull >= fullPeriod) {
       this.#lastFull = now();
       for (const { loop } of families) loop.forget();
     }
-    const current = snapshot();
     let ok = true;
     let againMs: number | undefined;
     for (const family of families) {
-      const synced = await this.#syncOne(family, current);
+      const synced = await this.#syncOne(family);
       ok &&= synced?.report.ok === true;
       if (synced?.againMs !== undefined) againMs = Math.min(againMs ?? synced.againMs, synced.againMs);
     }
     return againMs === undefined ? { ok } : { ok, againMs };
   }
 
-  async #syncOne({ loop, tally }: LoopOptions["families"][number], snapshot: Snapshot): Promise<Synced | undefined> {
+  async #syncOne({ loop, tally }: LoopOptions["families"][number]): Promise<Synced | undefined> {
     const changes = tally.take();
     try {
-      const synced = await loop.sync(snapshot, changes.triggers);
+      const synced = await loop.sync(this.#options.snapshot(), changes.triggers);
       this.#crashes.delete(loop);
       if (!synced.report.ok) tally.putBack(changes);
       this.#options.onSynced(synced.report, loop.plan, synced.applied, loop.context);

@@ -18,12 +18,15 @@ import type { ProxyEvents } from "./events.ts";
 import { Exit } from "./exit.ts";
 import { removeLeftovers } from "./leftovers.ts";
 import { listen } from "./listen.ts";
+import { LocalhostNodePorts } from "./localhost-node-ports.ts";
+import { localhostSamples } from "./localhost-samples.ts";
 import type { RootLog } from "./log.ts";
-import { SyncLoop } from "./loop.ts";
+import { type DriftFound, SyncLoop } from "./loop.ts";
 import { makeLoop, type RunSteps } from "./modes.ts";
 import { Monitor } from "./monitor.ts";
 import { nodeChange } from "./node-change.ts";
 import { OnceList } from "./once.ts";
+import { patience } from "./repairs.ts";
 import type { Servers } from "./servers.ts";
 import type { Feed } from "./source.ts";
 import type { ProxyStatus } from "./status.ts";
@@ -69,6 +72,7 @@ class RunningProxy {
   readonly #cleaners: ReadonlyMap<FamilyName, ConntrackCleaner>;
   readonly #checks: ReadonlyMap<FamilyName, ReturnType<typeof createCheckPorts>>;
   readonly #conflicts = new OnceList();
+  readonly #localhost: ReadonlyMap<FamilyName, LocalhostNodePorts>;
   readonly #ended = Promise.withResolvers<void>();
   readonly #closers: (() => void)[] = [];
   #inputs: ContextInputs;
@@ -91,6 +95,7 @@ class RunningProxy {
     this.#checks = byFamily(this.#loops, () =>
       createCheckPorts({ open: listen, healthy: () => judgeHealth(status.healthFacts(), Date.now()).healthy, log }),
     );
+    this.#localhost = this.#localhostPorts();
     this.#loop = new SyncLoop({
       families: this.#loops.map((loop) => ({ loop, tally: store.tally(loop.context.family.name) })),
       snapshot: () => store.snapshot(),
@@ -102,7 +107,7 @@ class RunningProxy {
         servers.recorder.queued(family, now);
       },
       onSynced: (report, plan, applied, context) => this.#synced(report, plan, applied, context),
-      onDrift: (family, drift, by) => this.#drifted(family, drift, by),
+      onDrift: (family, found) => this.#drifted(family, found),
       onCrash: (family, error, crashes) => this.#crashed(family, error, crashes),
     });
   }
@@ -130,6 +135,7 @@ class RunningProxy {
     for (const close of this.#closers) close();
     for (const checks of this.#checks.values()) checks.close();
     for (const cleaner of this.#cleaners.values()) cleaner.close();
+    for (const ports of this.#localhost.values()) ports.close();
     await this.#loop.stop();
   }
 
@@ -177,7 +183,20 @@ class RunningProxy {
     if (applied === undefined || plan === undefined) return;
     this.#checks.get(family)?.update(checkTargets(plan), checkAddresses(context.family, context.nodePorts));
     this.#cleaners.get(family)?.after(plan, context, report.full);
+    this.#localhost.get(family)?.follow(applied);
     if (!this.#ready && [...status.families.values()].every((f) => f.report?.ok === true)) this.#becomeReady();
+  }
+
+  /** nftables mode with the gate: node ports on loopback are served by this process. */
+  #localhostPorts(): ReadonlyMap<FamilyName, LocalhostNodePorts> {
+    const { config, log, servers, run } = this.#in;
+    const wanted = this.#loops.filter(({ context }) => config.mode === "nftables" && context.localhostNodePorts);
+    const ports = wanted.map(({ context }) => [context.family.name, new LocalhostNodePorts({ context, log })] as const);
+    for (const [i, [, one]] of ports.entries()) {
+      const context = wanted[i]?.context;
+      if (context !== undefined) servers.addSource(() => localhostSamples(context, one, run));
+    }
+    return new Map(ports);
   }
 
   #becomeReady(): void {
@@ -189,17 +208,27 @@ class RunningProxy {
     );
   }
 
-  #drifted(family: FamilyName, drift: readonly { kind: string; what: string }[], by: string): void {
+  #drifted(family: FamilyName, { drift, by, returns, nextMs }: DriftFound): void {
     const { log, status, servers, events } = this.#in;
     for (const { kind } of drift) servers.recorder.drift(kind, 1);
-    const what =
-      drift
-        .slice(0, 3)
-        .map((d) => d.what)
-        .join("; ") + (drift.length > 3 ? `; and ${drift.length - 3} more` : "");
+    const more = drift.length > 3 ? `; and ${drift.length - 3} more` : "";
+    const what = `${drift
+      .slice(0, 3)
+      .map((d) => d.what)
+      .join("; ")}${more}`;
     status.repaired({ at: Date.now(), family, what, by }, drift.length);
-    log.warn("Rules of ours were changed, repairing", { ipFamily: family, what, by: by === "" ? "unknown" : by });
-    events.warn("RulesChanged", `${family}: ${what}${by === "" ? "" : ` (by ${by})`}; repaired`);
+    const facts = { ipFamily: family, what, by: by === "" ? "unknown" : by };
+    if (returns < patience) {
+      log.warn("Rules of ours were changed, repairing", facts);
+      events.warn("RulesChanged", `${family}: ${what}${by === "" ? "" : ` (by ${by})`}; repaired`);
+      return;
+    }
+    log.error("Another process keeps changing our rules, repairing less often: stop it, or this proxy", {
+      ...facts,
+      times: returns + 1,
+      nextRepairIn: `${nextMs / 1000}s`,
+    });
+    events.warn("RulesFoughtOver", `${family}: another process keeps changing our rules: ${what}`);
   }
 
   /** Last resort: start over from what the kernel holds; three times in a row end the process for its supervisor. */

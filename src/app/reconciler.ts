@@ -47,6 +47,8 @@ export class Reconciler<S, O> {
   #plan: Plan | undefined;
   #applied: Plan | undefined;
   #failures = 0;
+  /** Goes up with each `forget`: one that comes in the middle of a sync must outlive it. */
+  #epoch = 0;
 
   constructor(options: ReconcilerOptions<S, O>) {
     this.#options = options;
@@ -68,6 +70,7 @@ export class Reconciler<S, O> {
 
   /** The kernel may hold something else than we think: the next sync reads it. */
   forget(): void {
+    this.#epoch++;
     this.#held = undefined;
   }
 
@@ -91,19 +94,18 @@ export class Reconciler<S, O> {
     return this.#conclude(plan, startedAt, attempt, failure, triggers);
   }
 
-  /** A cheap look for drift; what was found is forgotten, so that the next sync repairs it. */
+  /** A cheap look for drift; `forget` makes the next sync repair it. */
   async inspect(): Promise<readonly Drift[]> {
     if (this.#held === undefined) return [];
     const reading = this.#options.backend.inspect(this.#held, this.#context);
-    const drift = reading.parse(await this.#options.run(reading.steps));
-    if (drift.length > 0) this.forget();
-    return drift;
+    return reading.parse(await this.#options.run(reading.steps));
   }
 
   // --- internal ---
 
   async #attempt(plan: Plan, attempt: Attempt): Promise<void> {
     const { backend, run, now } = this.#options;
+    const epoch = this.#epoch;
     const from = await timedAsync(attempt, "observe", () => this.#from());
     attempt.full ||= from.kind === "observed";
     const desired = timed(attempt, "desired", () => backend.desired(plan, this.#context, this.#rendered));
@@ -116,7 +118,7 @@ export class Reconciler<S, O> {
       if (error instanceof CommandError) throw new FailedChange(error, change.steps[error.step]);
       throw error;
     }
-    this.#held = change.state;
+    if (epoch === this.#epoch) this.#held = change.state;
     this.#applied = plan;
     attempt.counts = { ...change.counts };
     if (change.againMs === undefined) delete attempt.againMs;
@@ -138,11 +140,17 @@ export class Reconciler<S, O> {
   async #isolate(
     plan: Plan,
     held: ReadonlySet<string>,
-    error: CommandError,
+    first: CommandError,
     attempt: Attempt,
   ): Promise<CommandError | undefined> {
-    const step = error instanceof FailedChange ? error.failedStep : undefined;
-    const blamed = step === undefined ? [] : this.#options.backend.blame(step, error.stderr);
+    let error = first;
+    if (!attempt.full && this.#blamed(error).length > 0) {
+      // Perhaps what it builds on was taken away by others: nobody is blamed before a try on what the kernel really holds.
+      const second = await this.#tryAgain(this.#quarantine.apply(plan, held), attempt);
+      if (second === undefined) return undefined;
+      error = second;
+    }
+    const blamed = this.#blamed(error);
     return isolate({
       plan,
       held,
@@ -155,6 +163,21 @@ export class Reconciler<S, O> {
       now: this.#options.now,
       attempt: (p) => this.#attempt(p, attempt),
     });
+  }
+
+  #blamed(error: CommandError): readonly string[] {
+    const step = error instanceof FailedChange ? error.failedStep : undefined;
+    return step === undefined ? [] : this.#options.backend.blame(step, error.stderr);
+  }
+
+  async #tryAgain(plan: Plan, attempt: Attempt): Promise<CommandError | undefined> {
+    try {
+      await this.#attempt(plan, attempt);
+      return undefined;
+    } catch (error) {
+      if (error instanceof CommandError) return error;
+      throw error;
+    }
   }
 
   #conclude(

@@ -10,7 +10,7 @@ import { healthHandler } from "../health/server.ts";
 import { processSource, processStartTime } from "../metrics/process-source.ts";
 import { createProfiler } from "../metrics/profiling.ts";
 import { createRecorder, type Recorder } from "../metrics/record.ts";
-import { createMetrics, type Metrics } from "../metrics/registry.ts";
+import { createMetrics, type Metrics, type SampleSource } from "../metrics/registry.ts";
 import { metricsHandler } from "../metrics/server.ts";
 import { appSource, nfacctSource } from "../metrics/sources.ts";
 import { proxyLines } from "../metrics/status-pages.ts";
@@ -38,6 +38,8 @@ export interface ServerOptions {
 
 export interface Servers {
   readonly recorder: Recorder;
+  /** Asked at each scrape from now on. */
+  addSource(source: SampleSource): void;
   readonly metrics: Metrics;
   close(): void;
 }
@@ -47,7 +49,8 @@ const retryMs = 5_000;
 /** Throws Exit when an address cannot be had and bindAddressHardFail is set. */
 export function startServers(inputs: ServerOptions): Servers {
   const { config, log, status } = inputs;
-  const metrics = makeMetrics(inputs);
+  const sources = metricSources(inputs);
+  const metrics = makeMetrics(inputs, sources);
   const recorder = createRecorder(metrics);
   const listeners = [
     serve(
@@ -85,7 +88,7 @@ export function startServers(inputs: ServerOptions): Servers {
   const close = (): void => {
     for (const listener of listeners) listener?.close();
   };
-  return { recorder, metrics, close };
+  return { recorder, metrics, addSource: (source) => sources.push(source), close };
 }
 
 // --- internal ---
@@ -104,8 +107,7 @@ function statusFacts({ config, status, source, lastContact }: ServerOptions): St
   });
 }
 
-function makeMetrics(inputs: ServerOptions): Metrics {
-  const { config, families, status } = inputs;
+function makeMetrics({ config, families }: ServerOptions, sources: readonly SampleSource[]): Metrics {
   const [, major = "", minor = ""] = /^v(\d+)\.(\d+)/.exec(version) ?? [];
   return createMetrics({
     mode: config.mode,
@@ -123,12 +125,17 @@ function makeMetrics(inputs: ServerOptions): Metrics {
       platform: `${process.platform}/${process.arch === "x64" ? "amd64" : process.arch}`,
     },
     own: { version, bun: Bun.version, revision: commit },
-    sources: [
-      processSource(),
-      appSource(() => ({ now: Date.now(), lastContact: inputs.lastContact(), nodeKnown: status.nodeKnown })),
-      ...(config.mode === "iptables" ? [nfacctSource(inputs.nfacct)] : []),
-    ],
+    sources,
   });
+}
+
+function metricSources(inputs: ServerOptions): SampleSource[] {
+  const { config, status } = inputs;
+  return [
+    processSource(),
+    appSource(() => ({ now: Date.now(), lastContact: inputs.lastContact(), nodeKnown: status.nodeKnown })),
+    ...(config.mode === "iptables" ? [nfacctSource(inputs.nfacct)] : []),
+  ];
 }
 
 function serve(inputs: ServerOptions, field: string, address: string, handler: HttpHandler): KeptListener | undefined {
