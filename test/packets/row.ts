@@ -18,7 +18,8 @@ export type Setting =
   | "bridge"
   | "prefix"
   | "no-detection"
-  | "no-localhost";
+  | "no-localhost"
+  | "localhost-gate";
 
 export interface EndpointSpec {
   readonly pod: Pod;

@@ -19,6 +19,10 @@ const overlays: Readonly<Record<Setting, (section: string) => Fields>> = {
   "all-addresses": () => ({ nodePortAddresses: ["0.0.0.0/0", "::/0"] }),
   "masquerade-all": (section) => ({ [section]: { masqueradeAll: true } }),
   "no-localhost": () => ({ iptables: { localhostNodePorts: false } }),
+  "localhost-gate": () => ({
+    nodePortAddresses: ["primary", "localhost"],
+    featureGates: { KubeProxyNFTablesLocalhostNodePorts: true },
+  }),
   "node-cidr": () => ({ detectLocalMode: "NodeCIDR" }),
   bridge: () => ({ detectLocalMode: "BridgeInterface", detectLocal: { bridgeInterface: bridgeName } }),
   prefix: () => ({
@@ -48,8 +52,11 @@ export function configuration(setting: Setting, options: RunOptions): Fields {
     clientConnection: { kubeconfig: options.kubeconfig, contentType: "application/json" },
     clusterCIDR: both,
     conntrack: { maxPerCore: 0, min: 0 },
-    ...(options.compact ? { featureGates: { KubeProxyNFTablesCompact: true } } : {}),
     ...overlay,
+    featureGates: {
+      ...(options.compact ? { KubeProxyNFTablesCompact: true } : {}),
+      ...(overlay["featureGates"] as Fields | undefined),
+    },
     ...section("iptables"),
     ...section("nftables"),
     // Affinity of UDP ends only after its flows: let those end soon.

@@ -99,6 +99,16 @@ export const paths: readonly Row[] = [
     ],
   },
   {
+    name: "node port on localhost by the feature gate",
+    setting: "localhost-gate",
+    modes: ["nftables"],
+    services: [{ name: "web", type: "NodePort", endpoints: ["b", "c"] }],
+    packets: [
+      ...to("web", "node port, loopback", [["node", masqueraded("b", "c")]]),
+      ...to("web", "node port", [["outside", masqueraded("b", "c")]]),
+    ],
+  },
+  {
     name: "nodePortAddresses with one network",
     setting: "one-network",
     services: [{ name: "web", type: "NodePort", endpoints: ["b", "c"] }],
