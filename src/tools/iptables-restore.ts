@@ -25,17 +25,14 @@ export function section(table: string, body: readonly string[]): string[] {
   return [`*${table}\n`, ...body, "COMMIT\n"];
 }
 
-export function restoreStep(
-  family: Family,
-  input: readonly string[],
-  about: string,
-  tool = `${family.iptables}-restore`,
-): ExecStep {
+export function restoreStep(family: Family, input: readonly string[], about: string): ExecStep {
+  const tool = `${family.iptables}-restore`;
   return { kind: "exec", tool, args: ["-w", lockWait, "--noflush"], input, timeoutMs: 120_000, about };
 }
 
 /** One table as `iptables-save` prints it. */
-export function saveStep(family: Family, table: string, tool = `${family.iptables}-save`): ExecStep {
+export function saveStep(family: Family, table: string): ExecStep {
+  const tool = `${family.iptables}-save`;
   // iptables-save takes no lock and has no -w.
   return { kind: "exec", tool, args: ["-t", table], timeoutMs: 120_000, about: `read the ${table} table` };
 }

@@ -3,6 +3,8 @@
 export interface SavedTable {
   /** By chain name: its `-A` lines as printed, newlines included; empty: no rules. */
   readonly chains: ReadonlyMap<string, string>;
+  /** iptables-nft refuses to print the table because of a rule that another program made; it is not empty. */
+  readonly unreadable?: true;
 }
 
 export const emptyTable: SavedTable = { chains: new Map() };
@@ -39,6 +41,9 @@ export function parseSave(output: string): ReadonlyMap<string, SavedTable> {
     at = end;
   }
   if (from >= 0) chains.set(chain, (chains.get(chain) ?? "") + text.slice(from));
+  for (const [, table = ""] of text.matchAll(/^# Table `(\w+)' is incompatible/gm)) {
+    tables.set(table, { chains: new Map(), unreadable: true });
+  }
   return tables;
 }
 

@@ -34,11 +34,11 @@ function sectionLimit(chains: number): number {
   return Math.max(300, Math.round(Math.sqrt(6 * chains)));
 }
 
-/** One restore for everything, or nothing. `tool`: instead of the host's default. */
-export function changeSteps(changes: Changes, context: Context, tool?: string): readonly Step[] {
+/** One restore for everything, or nothing. */
+export function changeSteps(changes: Changes, context: Context): readonly Step[] {
   const sections = context.facts.iptables === "legacy" ? wholeTables(changes) : boundedSections(changes);
   if (sections.length === 0) return [];
-  return [restoreStep(context.family, sections.flat(), about(changes, sections.length), tool)];
+  return [restoreStep(context.family, sections.flat(), about(changes, sections.length))];
 }
 
 // --- internal ---

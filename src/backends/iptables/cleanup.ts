@@ -1,14 +1,14 @@
 /** Removes whatever kube-proxy in iptables mode, of any version, left in one family; rules of others stay. */
 import type { Context } from "../../model/context.ts";
 import type { Step } from "../../model/step.ts";
-import { asVerb, saveStep } from "../../tools/iptables-restore.ts";
+import { asVerb } from "../../tools/iptables-restore.ts";
 import { jumpOf, linesOf, type SavedTable } from "../../tools/iptables-save.ts";
 import type { Reading } from "../backend.ts";
 import { changeSteps, noChanges, type TableChanges } from "./changes.ts";
 import { deletionOrder } from "./diff.ts";
 import { counters } from "./fixed.ts";
-import { canary, isServiceChain, sharedChain, type Table, tables } from "./names.ts";
-import { type IptablesObserved, parseObserved } from "./observation.ts";
+import { canary, isServiceChain, sharedChain, type Table } from "./names.ts";
+import type { IptablesObserved } from "./observation.ts";
 
 /** Fixed chains by table, each before those it jumps to; those that ipvs mode makes too are told by `alsoIpvs`. */
 const fixedChains: Readonly<Record<Table, readonly string[]>> = {
@@ -22,31 +22,16 @@ const alsoIpvs: Readonly<Record<Table, readonly string[]>> = {
   nat: ["KUBE-SERVICES", "KUBE-POSTROUTING", "KUBE-MARK-MASQ"],
 };
 
-/** A variant of the tools by name: `iptables-nft-restore` whatever `iptables-restore` is. */
-export type Variant = "nft" | "legacy";
-
 /**
  * Jumps and dispatch chains in one transaction, then the rest, each chain before those it jumps to. Without `observed`
  * nothing but the counters: what there is to remove must have been read. In ipvs mode the chains of that mode are kept.
- * `variant` names the tools explicitly, for the variant that is not the host's default.
  */
-export function cleanup(context: Context, observed?: IptablesObserved, variant?: Variant): readonly Step[] {
+export function cleanup(context: Context, observed?: IptablesObserved): readonly Step[] {
   if (observed === undefined) return removeCounters(context);
   const keep = (table: Table): readonly string[] => (context.mode === "ipvs" ? alsoIpvs[table] : []);
   const removal = (table: Table): TableChanges => removeTable(table, observed[table], keep(table));
   const changes = { mangle: removal("mangle"), filter: removal("filter"), nat: removal("nat") };
-  const tool = variant === undefined ? undefined : `${context.family.iptables}-${variant}-restore`;
-  const used = variant === undefined ? context : { ...context, facts: { ...context.facts, iptables: variant } };
-  return [...changeSteps(changes, used, tool), ...removeCounters(context)];
-}
-
-/** What `cleanup` needs to know, read with the tools of one variant. */
-export function observeVariant(context: Context, variant: Variant): Reading<IptablesObserved> {
-  const tool = `${context.family.iptables}-${variant}-save`;
-  return {
-    steps: tables.map((table) => ({ ...saveStep(context.family, table, tool), mayFail: true })),
-    parse: parseObserved,
-  };
+  return [...changeSteps(changes, context), ...removeCounters(context)];
 }
 
 /** Whether a chain is there that only iptables mode makes. */
@@ -62,16 +47,6 @@ export function leftovers(context: Context): Reading<boolean> {
     steps: [look("filter", "KUBE-EXTERNAL-SERVICES"), look("nat", canary)],
     parse: (results) => results.some((result) => result.exitCode === 0),
   };
-}
-
-/** Chains and jumps of ours that are (still) there, for a report: `nat KUBE-SERVICES`. */
-export function remains(observed: IptablesObserved): string[] {
-  return tables.flatMap((table) => {
-    const { chains } = observed[table];
-    return [...chains.keys()]
-      .filter((name) => isServiceChain(name) || [...fixedChains[table], "KUBE-MARK-MASQ"].includes(name))
-      .map((name) => `${table} ${name}`);
-  });
 }
 
 // --- internal ---

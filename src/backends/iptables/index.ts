@@ -21,7 +21,7 @@ export const iptables: Backend<IptablesState, IptablesObserved> = {
   inspect,
   blame,
   leftovers,
-  cleanup: (context, observed) => cleanup(context, observed),
+  cleanup,
 };
 
 // --- internal ---

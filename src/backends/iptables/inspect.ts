@@ -63,6 +63,8 @@ function answers(results: readonly StepResult[]): SavedTable {
 }
 
 function tableDrifts(table: Table, seen: SavedTable, state: IptablesState): Drift[] {
+  // A rule of another program hides the table: nothing can be told.
+  if (seen.unreadable === true) return [];
   const { chains, tails, jumps } = state.fixed[table];
   const expected = new Map([...chains].map(([name, rules]) => [name, count(rules)]));
   dispatchChains.forEach((at, i) => {
@@ -102,6 +104,7 @@ function hasJump(lines: readonly string[], wanted: string): boolean {
 }
 
 function serviceDrifts(nat: SavedTable, state: IptablesState): Drift[] {
+  if (nat.unreadable === true) return [];
   if (state.serviceRules > readWhole && sameTotals(nat, state)) return [];
   const drifts: Drift[] = [];
   const wanted = new Set<string>();
