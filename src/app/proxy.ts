@@ -21,12 +21,11 @@ import { listen } from "./listen.ts";
 import { LocalhostNodePorts } from "./localhost-node-ports.ts";
 import { localhostSamples } from "./localhost-samples.ts";
 import type { RootLog } from "./log.ts";
-import { type DriftFound, SyncLoop } from "./loop.ts";
+import { SyncLoop } from "./loop.ts";
 import { makeLoop, type RunSteps } from "./modes.ts";
 import { Monitor } from "./monitor.ts";
+import { ProxyNews } from "./news.ts";
 import { nodeChange } from "./node-change.ts";
-import { OnceList } from "./once.ts";
-import { patience } from "./repairs.ts";
 import type { Servers } from "./servers.ts";
 import type { Feed } from "./source.ts";
 import type { ProxyStatus } from "./status.ts";
@@ -71,7 +70,7 @@ class RunningProxy {
   readonly #loops: readonly ReturnType<typeof makeLoop>[];
   readonly #cleaners: ReadonlyMap<FamilyName, ConntrackCleaner>;
   readonly #checks: ReadonlyMap<FamilyName, ReturnType<typeof createCheckPorts>>;
-  readonly #conflicts = new OnceList();
+  readonly #news: ProxyNews;
   readonly #localhost: ReadonlyMap<FamilyName, LocalhostNodePorts>;
   readonly #ended = Promise.withResolvers<void>();
   readonly #closers: (() => void)[] = [];
@@ -80,6 +79,7 @@ class RunningProxy {
 
   constructor(inputs: ProxyInputs) {
     this.#in = inputs;
+    this.#news = new ProxyNews(inputs);
     this.#inputs = inputs.inputs;
     const { config, log, status, servers, store, run } = inputs;
     this.#loops = inputs.contexts.list.map((context) => makeLoop(context, { run, now: Date.now }));
@@ -107,7 +107,7 @@ class RunningProxy {
         servers.recorder.queued(family, now);
       },
       onSynced: (report, plan, applied, context) => this.#synced(report, plan, applied, context),
-      onDrift: (family, found) => this.#drifted(family, found),
+      onDrift: (family, found) => this.#news.drifted(family, found),
       onCrash: (family, error, crashes) => this.#crashed(family, error, crashes),
     });
   }
@@ -154,32 +154,13 @@ class RunningProxy {
   }
 
   #synced(report: SyncReport, plan: Plan | undefined, applied: Plan | undefined, context: Context): void {
-    const { log, status, servers, events } = this.#in;
+    const { status, servers } = this.#in;
     const family = report.family;
     const before = status.families.get(family)?.report;
     status.synced(report, plan);
+    if (report.ok) status.pending = { services: 0, endpoints: 0 };
     servers.recorder.synced(report);
-    if (!report.ok) {
-      log.error("Sync failed, will retry", { ipFamily: family, reason: report.error });
-      if (before?.ok !== false) events.warn("SyncFailed", `${family}: ${report.error}`);
-    } else {
-      status.pending = { services: 0, endpoints: 0 };
-      if (before?.ok === false) log.info("Sync works again", { ipFamily: family });
-    }
-    log.debug(2, "Synced", { ipFamily: family, full: report.full, ms: report.finishedAt - report.startedAt });
-    for (const q of report.quarantined) {
-      if (before?.quarantined.some((old) => old.service === q.service) === true) continue;
-      log.error("Service not programmed, all others are; will retry", {
-        service: q.service,
-        ipFamily: family,
-        reason: q.reason,
-      });
-      events.warn("ServiceNotProgrammed", `${q.service} (${family}): ${q.reason}`);
-    }
-    for (const line of this.#conflicts.fresh(family, plan?.conflicts ?? [])) {
-      log.warn("Two Services claim the same", { ipFamily: family, conflict: line });
-      events.warn("AddressConflict", line);
-    }
+    this.#news.synced(report, before, plan);
     if (applied === undefined || plan === undefined) return;
     this.#checks.get(family)?.update(checkTargets(plan), checkAddresses(context.family, context.nodePorts));
     this.#cleaners.get(family)?.after(plan, context, report.full);
@@ -206,29 +187,6 @@ class RunningProxy {
     this.#closers.push(
       startNotifying(this.#in.log, () => judgeHealth(this.#in.status.healthFacts(), Date.now()).healthy),
     );
-  }
-
-  #drifted(family: FamilyName, { drift, by, returns, nextMs }: DriftFound): void {
-    const { log, status, servers, events } = this.#in;
-    for (const { kind } of drift) servers.recorder.drift(kind, 1);
-    const more = drift.length > 3 ? `; and ${drift.length - 3} more` : "";
-    const what = `${drift
-      .slice(0, 3)
-      .map((d) => d.what)
-      .join("; ")}${more}`;
-    status.repaired({ at: Date.now(), family, what, by }, drift.length);
-    const facts = { ipFamily: family, what, by: by === "" ? "unknown" : by };
-    if (returns < patience) {
-      log.warn("Rules of ours were changed, repairing", facts);
-      events.warn("RulesChanged", `${family}: ${what}${by === "" ? "" : ` (by ${by})`}; repaired`);
-      return;
-    }
-    log.error("Another process keeps changing our rules, repairing less often: stop it, or this proxy", {
-      ...facts,
-      times: returns + 1,
-      nextRepairIn: `${nextMs / 1000}s`,
-    });
-    events.warn("RulesFoughtOver", `${family}: another process keeps changing our rules: ${what}`);
   }
 
   /** Last resort: start over from what the kernel holds; three times in a row end the process for its supervisor. */
