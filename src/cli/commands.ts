@@ -33,4 +33,5 @@ export interface Command {
 /** In the order of --help. Add `{ name: "render", summary: "…", load: () => import("./render.ts") }`. */
 export const commands: readonly Command[] = [
   { name: "render", summary: "Print what would be written to the kernel.", load: () => import("./render.ts") },
+  { name: "diff", summary: "Compare the kernel with what it should hold.", load: () => import("./diff.ts") },
 ];

@@ -1,0 +1,135 @@
+/** `kube-proxy diff`: what the kernel holds against what it should hold, by chain, set and element, as a unified diff. */
+import { supportedFamilies } from "../app/host-setup.ts";
+import { backendOf } from "../app/modes.ts";
+import { ConfigError } from "../config/config-error.ts";
+import { localAddresses } from "../host/addresses.ts";
+import { hostFacts } from "../host/facts.ts";
+import { runSteps } from "../host/run.ts";
+import { readSysctl } from "../host/sysctl.ts";
+import type { Context } from "../model/context.ts";
+import { makePlan } from "../model/planner.ts";
+import type { Snapshot } from "../model/snapshot.ts";
+import { type Section, sorted } from "../tools/section.ts";
+import type { CommandModule, Output } from "./commands.ts";
+import { dumpSections, readDump } from "./kernel-dump.ts";
+import { outputFlag, outputOf } from "./output-flag.ts";
+import { strayWords } from "./parse.ts";
+import { openScratchNamespace, type ScratchNamespace } from "./scratch-namespace.ts";
+import { type Machine, readSituation, type Situation } from "./situation.ts";
+import { situationFlags } from "./situation-flags.ts";
+import { commandLog, Trouble } from "./trouble.ts";
+import { compareSections, type SectionDifference, unifiedText } from "./unified-diff.ts";
+
+const table = [...situationFlags, outputFlag];
+
+export const command: CommandModule = {
+  flags: table,
+  usage: "diff [flags]",
+  about:
+    "Compares what the kernel holds with what it should hold, by chain, set and element: lines with - are in the kernel only, " +
+    "lines with + are missing there. Both sides are printed by the same tools: the desired rules are loaded into an empty network namespace and read back. " +
+    "Nothing of this host is changed. Rules of others, session affinity and draining ipvs servers are passed over. Needs root. " +
+    "Exit codes: 0 equal, 1 different, 2 it could not be told.",
+  trouble: 2,
+  run: async (parsed, output) => {
+    const faults = strayWords(parsed.words);
+    if (faults.length > 0) throw new ConfigError(faults);
+    const form = outputOf(parsed);
+    if (process.getuid?.() !== 0) throw new Trouble("reading the kernel's rules needs root: run it with sudo");
+    const machine = (config: Situation["config"]) => thisMachine(config, output);
+    const situation = await readSituation({ name: "diff", table, parsed, output, machine });
+    const found = await compareAll(situation);
+    output.out(form === "json" ? jsonText(situation, found) : found.map(familyText).join(""));
+    const equal = found.every(({ differences }) => differences.length === 0);
+    if (form === "text" && !equal) output.err(`kube-proxy diff: ${summary(found)}\n`);
+    return equal ? 0 : 1;
+  },
+};
+
+// --- internal ---
+
+interface FamilyDifference {
+  readonly context: Context;
+  readonly differences: readonly SectionDifference[];
+}
+
+/** What the running proxy would find out, without trying anything in the kernel. */
+async function thisMachine(config: Situation["config"], output: Output): Promise<Machine> {
+  const facts = await hostFacts({ wantNfacct: false });
+  if (config.mode !== "nftables" && facts.iptables === "none")
+    throw new Trouble('iptables is not installed: install the package "iptables"');
+  return {
+    facts,
+    localAddresses: (await localAddresses()).map(({ ip }) => ip),
+    supported: await supportedFamilies(config, commandLog("diff", output)),
+    assumptions: [],
+  };
+}
+
+async function compareAll({ contexts, snapshot }: Situation): Promise<readonly FamilyDifference[]> {
+  const scratch = await openScratchNamespace();
+  try {
+    const found: FamilyDifference[] = [];
+    for (const context of contexts) found.push(await compareFamily(context, snapshot, scratch));
+    return found;
+  } finally {
+    scratch.close();
+  }
+}
+
+async function compareFamily(base: Context, snapshot: Snapshot, scratch: ScratchNamespace): Promise<FamilyDifference> {
+  const kernel = await readDump(base, runSteps);
+  // Whether packets are counted was found out when the rules were written; trying it here would change the kernel.
+  const nfacct = base.mode === "iptables" && [...kernel.values()].some((text) => text.includes("--nfacct-name"));
+  const context: Context = { ...base, facts: { ...base.facts, nfacct } };
+  const backend = backendOf(context.mode);
+  const setup = backend.setup(context);
+  const reading = backend.observe(context);
+  await scratch.run(setup);
+  const observed = reading.parse(await scratch.run(reading.steps));
+  const wanted = backend.desired(makePlan(snapshot, context), context, undefined);
+  await scratch.run(backend.diff({ kind: "observed", observed }, wanted, context, 0).steps);
+  const sections = dumpSections(kernel, await readDump(context, scratch.run), context);
+  const sysctls = setup.flatMap((step) => (step.kind === "sysctl" ? [step] : []));
+  const set: string[] = [];
+  const wantedSysctls: string[] = [];
+  for (const { name, value, when } of sysctls) {
+    const now = readSysctl(name);
+    if (now === undefined) continue;
+    set.push(`${name.replaceAll("/", ".")} = ${now}`);
+    wantedSysctls.push(`${name.replaceAll("/", ".")} = ${when === "below" ? Math.max(now, value) : value}`);
+  }
+  const withSysctls = (list: readonly Section[], lines: readonly string[]): readonly Section[] =>
+    lines.length === 0 ? list : [...list, sorted("sysctls", lines)];
+  return {
+    context,
+    differences: compareSections(withSysctls(sections.kernel, set), withSysctls(sections.desired, wantedSysctls)),
+  };
+}
+
+function familyText({ context, differences }: FamilyDifference): string {
+  const family = context.family.name;
+  return differences.map((one) => unifiedText(one, `kernel/${family}`, `desired/${family}`)).join("");
+}
+
+function summary(found: readonly FamilyDifference[]): string {
+  const all = found.flatMap(({ differences }) => differences);
+  const sum = (pick: (one: SectionDifference) => number): number => all.reduce((total, one) => total + pick(one), 0);
+  const places = all.length === 1 ? "1 chain or set differs" : `${all.length} chains and sets differ`;
+  const lines = (count: number): string => (count === 1 ? "1 line" : `${count} lines`);
+  return `${places}: ${lines(sum((one) => one.added))} missing in the kernel, ${lines(sum((one) => one.removed))} there that should not be`;
+}
+
+function jsonText({ contexts, objects }: Situation, found: readonly FamilyDifference[]): string {
+  const families = found.map(({ context, differences }) => ({
+    family: context.family.name,
+    equal: differences.length === 0,
+    differences: differences.map(({ name, lines }) => ({
+      name,
+      missing: lines.filter((line) => line.startsWith("+")).map((line) => line.slice(1)),
+      extra: lines.filter((line) => line.startsWith("-")).map((line) => line.slice(1)),
+    })),
+  }));
+  const body = { mode: contexts[0]?.mode, node: objects.nodeName, source: objects.source, families };
+  return `${JSON.stringify(body, undefined, 2)}\n`;
+}
