@@ -64,6 +64,8 @@ export function readSource(text: string, to: Destination, plan: Plan, context: C
 export interface Here {
   /** Every address of its interfaces, the proxy's own device left out, canonical; loopback addresses need not be in it. */
   readonly localAddresses: ReadonlySet<string>;
+  /** The Node's ranges for its pods, canonical. */
+  readonly podCIDRs?: readonly string[];
 }
 
 /** The addresses that the Context alone tells: the node's own and those of node ports. */
@@ -95,7 +97,9 @@ function kindOf(ip: string, plan: Plan, context: Context, here: Here): SourceKin
   if (isLocal(ip, here)) return "node";
   const { detectLocal } = context;
   if (detectLocal.kind === "cidr") return cidrContains(detectLocal.cidr, ip) ? "pod" : "external";
-  return isLocalEndpoint(ip, plan) ? "pod" : "external";
+  // Rules that look at interfaces: only this node's own pods come by them.
+  const ours = here.podCIDRs?.some((cidr) => cidrContains(cidr, ip)) === true;
+  return ours || isLocalEndpoint(ip, plan) ? "pod" : "external";
 }
 
 function isLocalEndpoint(ip: string, plan: Plan): boolean {
