@@ -41,7 +41,8 @@ export async function runProxy(
   warnAboutMode(options, config, log);
   const nodeName = nodeNameOf(config);
   const children = new ChildProcesses();
-  const run = (steps: readonly Step[]) => runSteps(steps, { log, onStart: (pid) => children.add(pid) });
+  const run = (steps: readonly Step[]) =>
+    children.during(steps, () => runSteps(steps, { log, onStart: (pid) => children.add(pid) }));
   const supported = await supportedFamilies(config, log);
   if (options.initOnly) return initOnly(config, nodeName, supported, run, log);
 

@@ -95,8 +95,34 @@ test("drift is found by inspection and repaired by the next sync", async () => {
   const victim = [...kernel.objects][0] ?? "";
   kernel.objects.delete(victim);
   expect(await reconciler.inspect()).toEqual([{ kind: "object", what: victim }]);
+  reconciler.forget();
   expect((await sync()).report).toMatchObject({ ok: true, full: true });
   expect(kernel.objects.has(victim)).toBe(true);
+});
+
+test("drift told of in the middle of a sync is not forgotten by its end", async () => {
+  const { raw, kernel, sync, reconciler } = setUp(10);
+  await sync();
+  const syncing = sync(raw.slice(1));
+  reconciler.forget();
+  await syncing;
+  const victim = [...kernel.objects][0] ?? "";
+  kernel.objects.delete(victim);
+  expect((await sync(raw.slice(1))).report).toMatchObject({ ok: true, full: true });
+  expect(kernel.objects.has(victim)).toBe(true);
+});
+
+test("a failure because others took away what we build on is nobody's fault", async () => {
+  const { raw, kernel, sync } = setUp(30);
+  await sync();
+  const one = raw[3];
+  if (one === undefined) throw new Error("no Service");
+  let refused = 0;
+  // The kernel refuses once, naming an innocent Service.
+  kernel.refuse = () => (refused++ === 0 ? `culprit ${keyOf(one)}` : undefined);
+  const { report } = await sync(raw.map((r) => (r === one ? { ...one, slices: [] } : r)));
+  expect(report).toMatchObject({ ok: true, full: true, quarantined: [] });
+  expect(refused).toBeGreaterThan(0);
 });
 
 /** The context's family is IPv4: other Services are no part of its plan. */
