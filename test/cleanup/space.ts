@@ -34,6 +34,10 @@ export class Space {
     return space;
   }
 
+  get pid(): number {
+    return this.#holder.pid;
+  }
+
   /** From now on the host does not have these tools. */
   hide(...tools: readonly string[]): void {
     for (const tool of tools)
