@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { ipvs } from "../../../src/backends/ipvs/index.ts";
 import type { IpvsObserved, IpvsState } from "../../../src/backends/ipvs/state.ts";
+import type { Plan } from "../../../src/model/plan.ts";
 import { makePlan } from "../../../src/model/planner.ts";
 import type { ServiceInput } from "../../../src/model/snapshot.ts";
 import { contextOf, makeInput, snapshotOf } from "./cluster.ts";
@@ -44,11 +45,26 @@ function randomService(n: number, roll: (limit: number) => number): ServiceInput
   });
 }
 
-function randomState(roll: (limit: number) => number, previous?: IpvsState): IpvsState {
-  const inputs = Array.from({ length: 12 }, (_, n) => n)
-    .filter(() => roll(3) > 0)
-    .map((n) => randomService(n, roll));
-  return ipvs.desired(makePlan(snapshotOf(...inputs), context), context, previous);
+/** Twelve places for Services; each round some are replaced, some emptied, most kept as the same objects. */
+class World {
+  readonly #roll: (limit: number) => number;
+  readonly #inputs = new Map<number, ServiceInput>();
+  #plan: Plan | undefined;
+
+  constructor(seed: number) {
+    this.#roll = dice(seed);
+    for (let n = 0; n < 12; n++) this.#inputs.set(n, randomService(n, this.#roll));
+  }
+
+  next(previous?: IpvsState): IpvsState {
+    for (let n = 0; n < 12; n++) {
+      const fate = this.#roll(8);
+      if (fate === 0) this.#inputs.delete(n);
+      if (fate === 1 || fate === 2) this.#inputs.set(n, randomService(n, this.#roll));
+    }
+    this.#plan = makePlan(snapshotOf(...this.#inputs.values()), context, this.#plan);
+    return ipvs.desired(this.#plan, context, previous);
+  }
 }
 
 function observe(kernel: FakeKernel): IpvsObserved {
@@ -85,11 +101,11 @@ describe("laws, with random Services", () => {
   const seeds = Array.from({ length: 40 }, (_, i) => [i + 1]);
 
   test.each(seeds)("seed %d: a chain of changes ends where a fresh start does", (seed) => {
-    const roll = dice(seed);
+    const world = new World(seed);
     const kernel = new FakeKernel();
-    let held: IpvsState = bring(kernel, randomState(roll)).state;
+    let held: IpvsState = bring(kernel, world.next()).state;
     for (let round = 0; round < 6; round++) {
-      const to = randomState(roll, held);
+      const to = world.next(held);
       const change = bring(kernel, to, held);
       expect(kernel.dump(false)).toBe(fresh(to));
       expect(change.againMs === undefined).toBe(change.state.draining.size === 0);
@@ -100,16 +116,15 @@ describe("laws, with random Services", () => {
       );
       held = change.state;
     }
-    const end = randomState(roll, held);
+    const end = world.next(held);
     held = bring(kernel, end, held).state;
     expect(drained(kernel, held, end)).toBe(fresh(end));
   });
 
   test.each(seeds)("seed %d: from whatever another process left", (seed) => {
-    const roll = dice(seed + 1000);
     const kernel = new FakeKernel();
-    bring(kernel, randomState(roll));
-    const to = randomState(roll);
+    bring(kernel, new World(seed + 1000).next());
+    const to = new World(seed + 2000).next();
     const change = bring(kernel, to);
     expect(kernel.dump(false)).toBe(fresh(to));
     expect(drained(kernel, change.state, to)).toBe(fresh(to));
@@ -118,7 +133,7 @@ describe("laws, with random Services", () => {
   test("equal inputs give identical text", () => {
     const text = (): string =>
       JSON.stringify(
-        ipvs.diff({ kind: "observed", observed: observe(new FakeKernel()) }, randomState(dice(7)), context, 0).steps,
+        ipvs.diff({ kind: "observed", observed: observe(new FakeKernel()) }, new World(7).next(), context, 0).steps,
       );
     expect(text()).toBe(text());
   });
