@@ -141,9 +141,9 @@ export class SyncLoop {
     const changes = tally.take();
     try {
       const synced = await loop.sync(this.#options.snapshot(), changes.triggers);
-      this.#crashes.delete(loop);
       if (!synced.report.ok) tally.putBack(changes);
       this.#options.onSynced(synced.report, loop.plan, synced.applied, loop.context);
+      this.#crashes.delete(loop);
       return synced;
     } catch (error) {
       tally.putBack(changes);
