@@ -33,5 +33,11 @@ export interface Command {
 /** In the order of --help. Add `{ name: "render", summary: "…", load: () => import("./render.ts") }`. */
 export const commands: readonly Command[] = [
   { name: "render", summary: "Print what would be written to the kernel.", load: () => import("./render.ts") },
+  { name: "status", summary: "Ask the running proxy how it is.", load: () => import("./status.ts") },
   { name: "diff", summary: "Compare the kernel with what it should hold.", load: () => import("./diff.ts") },
+  {
+    name: "explain",
+    summary: "Say where a packet goes and why, or all about one Service.",
+    load: () => import("./explain.ts"),
+  },
 ];
