@@ -27,6 +27,7 @@ export function openTransport(
   options: Pick<RunOptions, "master">,
   log: Log,
   onRequest: (request: RestRequest) => void,
+  onHeaders?: (headers: Headers) => void,
 ): Transport {
   const { kubeconfig, qps, burst } = config.clientConnection;
   try {
@@ -36,6 +37,7 @@ export function openTransport(
       qps,
       burst,
       onRequest: (report) => onRequest(restRequest(report)),
+      ...(onHeaders ? { onHeaders } : {}),
     });
   } catch (error) {
     if (error instanceof KubeconfigError) throw new Exit(1, error.message, { cause: error });

@@ -34,6 +34,11 @@ export interface Command {
 export const commands: readonly Command[] = [
   { name: "render", summary: "Print what would be written to the kernel.", load: () => import("./render.ts") },
   { name: "status", summary: "Ask the running proxy how it is.", load: () => import("./status.ts") },
+  {
+    name: "doctor",
+    summary: "Look whether this host can run a mode, and what stands in its way.",
+    load: () => import("./doctor.ts"),
+  },
   { name: "diff", summary: "Compare the kernel with what it should hold.", load: () => import("./diff.ts") },
   {
     name: "explain",

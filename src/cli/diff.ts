@@ -24,7 +24,7 @@ const table = [...situationFlags, outputFlag];
 
 export const command: CommandModule = {
   flags: table,
-  usage: "diff [flags]",
+  usage: "[flags]",
   about:
     "Compares what the kernel holds with what it should hold, by chain, set and element: lines with - are in the kernel only, " +
     "lines with + are missing there. Both sides are printed by the same tools: the desired rules are loaded into an empty network namespace and read back. " +

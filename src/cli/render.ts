@@ -27,7 +27,7 @@ const table: FlagTable = [
 
 export const command: CommandModule = {
   flags: table,
-  usage: "render [flags]",
+  usage: "[flags]",
   about:
     "Prints what the proxy would write to the kernel, step by step in the tools' own language, as a shell script. " +
     "Nothing is touched and no privilege is needed: it runs on a laptop with manifests, or against a cluster with a kubeconfig. " +

@@ -1,5 +1,5 @@
 /** The flags of commands that work on rules: which configuration, which objects, and what to assume of the node. */
-import { type FlagTable, flag } from "./flag.ts";
+import { type Flag, type FlagTable, flag } from "./flag.ts";
 import { flags } from "./flags.ts";
 
 const look = "What to look at";
@@ -7,7 +7,6 @@ const assume = "What to assume of the node";
 
 /** Flags of the proxy that decide about rules; here they win over the file, so that a change can be tried. */
 const ruleNames: ReadonlySet<string> = new Set([
-  "config",
   "kubeconfig",
   "master",
   "manifests",
@@ -28,10 +27,22 @@ const ruleNames: ReadonlySet<string> = new Set([
   "ipvs-strict-arp",
 ]);
 
-const lookNames: ReadonlySet<string> = new Set(["config", "kubeconfig", "master", "manifests", "proxy-mode"]);
+/** The row of --config for subcommands, where flags win. */
+export const configFlag: Flag = flag(
+  look,
+  "config",
+  "string",
+  "Configuration file of the proxy; flags given here win over it.",
+  {
+    placeholder: "file",
+  },
+);
+
+const lookNames: ReadonlySet<string> = new Set(["kubeconfig", "master", "manifests", "proxy-mode"]);
 
 /** For every command that needs a situation (situation.ts). */
 export const situationFlags: FlagTable = [
+  configFlag,
   ...flags.filter(({ name }) => lookNames.has(name)).map((row) => ({ ...row, topic: look })),
   flag(look, "mode", "ProxyMode", "Short for --proxy-mode."),
   flag(look, "family", "string", "Only this IP family: 4 or 6.", { placeholder: "4|6" }),

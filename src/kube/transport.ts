@@ -45,6 +45,8 @@ export interface TransportOptions {
   readonly qps: number;
   readonly burst: number;
   readonly onRequest?: (report: RequestReport) => void;
+  /** Told of the headers of every answer (doctor compares clocks). */
+  readonly onHeaders?: (headers: Headers) => void;
   /** Default deadline of unary requests, 30,000 ms. */
   readonly timeoutMs?: number;
 }
@@ -201,6 +203,7 @@ export class Transport {
         // Bun's own idle timer is coarse; we have better ones
         timeout: false,
       } as BunFetchRequestInit);
+      this.#options.onHeaders?.(response.headers);
       return { response, started, tlsVersion, authorization: headers["authorization"] };
     } catch (cause) {
       this.#report(request, { code: "<error>", started, responseBytes: 0, throttled });
