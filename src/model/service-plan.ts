@@ -12,13 +12,15 @@ export function planService(input: ServiceInput, context: Context): ServicePlan 
   const own = (ips: readonly string[]): readonly string[] => ips.filter((ip) => familyOf(ip) === context.family.name);
   const clusterIP = own(service.clusterIPs)[0];
   if (clusterIP === undefined) return undefined;
+  const ranges = own(service.sourceRanges);
   const loadBalancerIPs = own(service.loadBalancerIPs).filter((ip) => ip !== clusterIP);
   const addresses: Addresses = {
     clusterIP,
     loadBalancerIPs,
     // An address that is both is a load-balancer address: source ranges must keep guarding it.
     externalIPs: own(service.externalIPs).filter((ip) => ip !== clusterIP && !loadBalancerIPs.includes(ip)),
-    sourceRanges: own(service.sourceRanges),
+    // A range that holds everyone restricts nobody.
+    sourceRanges: ranges.includes(context.family.any) ? [] : ranges,
   };
   const ports = service.ports.map((port) => planPort(input, port, addresses, context));
   return {

@@ -68,7 +68,7 @@ function externalRules(out: ServiceText, port: PortPlan, names: PortChains): (re
 
 /** Load-balancer addresses, behind KUBE-FW where source ranges are set. */
 function renderLoadBalancer(out: ServiceText, port: PortPlan, names: PortChains): void {
-  const guarded = port.sourceRanges.length > 0 && !port.sourceRanges.includes(out.context.family.any);
+  const guarded = port.sourceRanges.length > 0;
   if (guarded) out.chain(names.firewall, firewallRules(out, port, names));
   for (const ip of port.loadBalancerIPs) {
     const to: Words = ["-d", host(out, ip)];
