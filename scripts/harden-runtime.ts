@@ -15,6 +15,11 @@ export const disarmed: Readonly<Record<string, string>> = {
   BUN_CONFIG_VERBOSE_FETCH: "requests are printed, bearer tokens in clear",
   NODE_TLS_REJECT_UNAUTHORIZED: "certificates are not verified",
   NODE_CHANNEL_FD: "messages are taken from a file descriptor",
+  BUN_BYTECODE_ORDER_OUT: "a file is written at the end",
+  BUN_BYTECODE_ORDER_NAMES_OUT: "a file is written at the end",
+  BUN_BYTECODE_DIGEST_OUT: "a file is written at the end",
+  BUN_TRACE: "a file is written",
+  BUN_WATCHER_TRACE: "a file is written",
   BUN_TMPDIR: "where the runtime would put files",
   BUN_RUNTIME_TRANSPILER_CACHE_PATH: "where the runtime would put files",
 };
