@@ -16,6 +16,8 @@ export interface CommandModule {
   readonly flags: FlagTable;
   /** What follows the name in the usage line, e.g. `[flags] SERVICE`. */
   readonly usage: string;
+  /** Words that may follow the name, for completion. */
+  readonly words?: readonly string[];
   /** What it does, a few sentences, for its --help. */
   readonly about: string;
   /** Exit code when the command cannot answer: the user's mistake, no access, a broken file. Default 1. */
@@ -45,4 +47,6 @@ export const commands: readonly Command[] = [
     summary: "Say where a packet goes and why, or all about one Service.",
     load: () => import("./explain.ts"),
   },
+  { name: "completion", summary: "Print a completion script for a shell.", load: () => import("./completion.ts") },
+  { name: "man", summary: "Print the manual page.", load: () => import("./man.ts") },
 ];

@@ -6,7 +6,7 @@ import { helpText } from "./help.ts";
 import { boolFlag, parseFlags } from "./parse.ts";
 import { Trouble, troubleLine } from "./trouble.ts";
 
-const helpFlag: FlagTable = [flag("General", "help", "bool", "Print this text and exit.", { short: "h" })];
+export const helpFlag: FlagTable = [flag("General", "help", "bool", "Print this text and exit.", { short: "h" })];
 
 /**
  * Runs the subcommand that `argv` begins with and gives its exit code; undefined when it begins with none.

@@ -43,7 +43,8 @@ function flagLines(flag: Flag, columns: number): readonly string[] {
   return [`  ${short}--${flag.name}${value}`, ...wrap(flag.help + usual + old, columns, " ".repeat(10))];
 }
 
-function valueWord(flag: Flag): string {
+/** What follows the flag, with its blank; empty for switches. */
+export function valueWord(flag: Flag): string {
   if (flag.type === "bool") return "";
   if (flag.type === "version") return "[=raw]";
   const words: Readonly<Record<string, string>> = {
