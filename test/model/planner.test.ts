@@ -150,6 +150,29 @@ test("the older of two claimants of an external address has it, whatever the ord
   }
 });
 
+test("endpoint changes alone amend the last plan and give the same as planning from scratch", () => {
+  const random = new Random(11);
+  const context = testContext("iptables");
+  let cluster: readonly RawService[] = Array.from({ length: 60 }, (_, i) => randomService(random, i));
+  const memory = new Map<RawService, ServiceInput>();
+  let previous = makePlan(snapshotOf(cluster, memory), context);
+  for (let round = 0; round < 20; round++) {
+    cluster = cluster.map((one) =>
+      random.chance(80)
+        ? one
+        : { ...one, slices: one.slices.map((s) => ({ ...s, endpoints: random.chance(50) ? [] : s["endpoints"] })) },
+    );
+    const snapshot = { ...snapshotOf(cluster, memory), serviceCIDRs: previous.memory.cidrs };
+    const next = makePlan(snapshot, context, previous);
+    const scratch = makePlan(snapshotOf(cluster), context);
+    const bare = (p: typeof next): unknown => [...p.services.values()].map(({ input: _, ...rest }) => rest);
+    expect(bare(next)).toEqual(bare(scratch));
+    expect([next.endpointCount, next.noLocalEndpoints]).toEqual([scratch.endpointCount, scratch.noLocalEndpoints]);
+    expect(makePlan(snapshot, context, next)).toBe(next);
+    previous = next;
+  }
+});
+
 test("a new plan reuses what did not change and equals a plan from scratch", () => {
   const random = new Random(7);
   const context = testContext("nftables");
@@ -164,6 +187,7 @@ test("a new plan reuses what did not change and equals a plan from scratch", () 
     expect([...next.services.keys()]).toEqual([...scratch.services.keys()]);
     const bare = (p: typeof next): unknown => [...p.services.values()].map(({ input: _, ...rest }) => rest);
     expect(bare(next)).toEqual(bare(scratch));
+    expect([next.endpointCount, next.noLocalEndpoints]).toEqual([scratch.endpointCount, scratch.noLocalEndpoints]);
     for (const one of cluster.filter((c) => before.includes(c))) {
       const key = memory.get(one)?.service.key ?? "";
       expect(next.services.get(key)).toBe(previous.services.get(key) as never);
