@@ -42,13 +42,23 @@ function attempt(tool: string, args: readonly string[], about: string): ExecStep
 
 function report(context: Context, results: readonly StepResult[]): ProbeReport {
   const [ipvsadm, ipset, dummy, iptables, arp] = results;
+  const strict = context.ipvs.strictARP ? [] : arpWarnings(arp);
+  const refused = refusal(ipvsadm);
+  if (refused !== undefined) return { errors: [], warnings: [refused, ...strict] };
   const errors = [
     ipvsError(ipvsadm, context.ipvs.scheduler),
     toolError(ipset, "ipset", "the kernel module ip_set_hash_ipportnet (CONFIG_IP_SET)"),
     toolError(dummy, "iproute2", "the kernel module dummy (CONFIG_DUMMY)"),
     toolError(iptables, "iptables", "the kernel's iptables NAT (xt_MASQUERADE)"),
   ].filter((error) => error !== undefined);
-  return { errors: [...new Set(errors)], warnings: context.ipvs.strictARP ? [] : arpWarnings(arp) };
+  return { errors: [...new Set(errors)], warnings: strict };
+}
+
+/** With NET_ADMIN alone (after --init-only, which tried it as a privileged process) there is no namespace to try in. */
+function refusal(result: StepResult | undefined): string | undefined {
+  const said = result?.stderr.split("\n").find((line) => line.startsWith("unshare: unshare failed"));
+  if (said === undefined) return undefined;
+  return `ipvs mode was not tried out before the first sync: no right to make a network namespace (${said}); --init-only with CAP_SYS_ADMIN tries it`;
 }
 
 function ipvsError(result: StepResult | undefined, scheduler: string): string | undefined {
@@ -56,14 +66,11 @@ function ipvsError(result: StepResult | undefined, scheduler: string): string | 
   return toolError(result, "ipvsadm", "the kernel module ip_vs (CONFIG_IP_VS)");
 }
 
-/** `unshare` says itself when it is not there (-1), may not (EPERM) or does not find the tool (127). */
+/** `unshare` says itself when it is not there (-1) or does not find the tool (127). */
 function toolError(result: StepResult | undefined, packageName: string, needs: string): string | undefined {
   if (result === undefined || result.exitCode === 0) return undefined;
   if (result.exitCode === -1) return "the tool unshare is not installed; install the package util-linux";
   const said = result.stderr.split("\n").find((line) => line !== "" && !line.startsWith("modprobe:")) ?? "nothing";
-  if (said.startsWith("unshare: unshare failed")) {
-    return `no right to make a network namespace (${said}); run privileged, with CAP_SYS_ADMIN and CAP_NET_ADMIN`;
-  }
   if (result.exitCode === 127) {
     const tool = packageName === "iproute2" ? "ip" : packageName;
     return `the tool ${tool} is not installed; install the package ${packageName}`;

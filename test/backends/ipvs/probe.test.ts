@@ -65,7 +65,7 @@ Are you sure that IP Virtual Server is built in the kernel or as module?
     );
   });
 
-  test("no right to try is one error, not four", () => {
+  test("no right to try is one line, and no reason to stop", () => {
     const denied = failed(1, "unshare: unshare failed: Operation not permitted\n");
     const errors = said([denied, denied, denied, denied, fine]);
     expect(errors.length).toBe(1);
