@@ -27,6 +27,9 @@ export async function runStories(
     const started = performance.now();
     const stage = new Stage(story.name, request.mode, families, cluster, patience, startProxy, () => next++);
     await story.run(stage);
+    if (stage.faults.size > 0) {
+      request.log(`the proxy's last lines:\n${cluster.proxyOutput().trimEnd().split("\n").slice(-40).join("\n")}`);
+    }
     await stage.removeAll();
     request.log(`${request.mode}: story "${story.name}": ${((performance.now() - started) / 1000).toFixed(1)} s`);
     for (const family of families) {
