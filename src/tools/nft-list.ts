@@ -17,7 +17,7 @@ export interface ListedHook {
 
 export interface ListedSet {
   readonly kind: "set" | "map";
-  /** `ipv4_addr . inet_proto`, for maps with ` : verdict`. */
+  /** `ipv4_addr . inet_proto`, for maps with ` : verdict`; expressions where the listing says `typeof`. */
   readonly type: string;
   readonly flags: readonly string[];
   /** Seconds; 0: none. */
@@ -106,6 +106,7 @@ function parseSet(kind: "set" | "map", body: readonly string[]): ListedSet {
   let elements: ReadonlyMap<string, ListedElement> = new Map();
   for (const line of joinBraces(body)) {
     if (line.startsWith("type ")) type = line.slice(5);
+    else if (line.startsWith("typeof ")) type = line.slice(7);
     else if (line.startsWith("flags ")) flags = line.slice(6).split(",");
     else if (line.startsWith("timeout ")) timeout = parseDuration(line.slice(8));
     else if (line.startsWith("elements = {")) elements = parseElements(line);

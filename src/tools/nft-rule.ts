@@ -54,6 +54,23 @@ export function dnatTo(protocol: Protocol, { ip, port }: Target): string {
   return `meta l4proto ${protocol} dnat to ${ip.includes(":") ? `[${ip}]` : ip}:${port}`;
 }
 
+/** What a packet's endpoint is looked up by: where it goes to, or its node port alone. */
+export type IndexedBy = "address" | "nodePort";
+
+function indexedKey(family: Family, by: IndexedBy, count: number): string {
+  return `${by === "address" ? `${family.nft} daddr . ` : ""}${frontend} . numgen random mod ${count}`;
+}
+
+/** One choice out of the first `count` elements of the packet's frontend in a shared map. */
+export function dnatByIndex(family: Family, by: IndexedBy, map: string, count: number): string {
+  return `dnat ${family.nft} to ${indexedKey(family, by, count)} map @${map}`;
+}
+
+/** Key and value expressions of such a map. The number after `mod` means nothing here. */
+export function indexedTypes(family: Family, by: IndexedBy): { readonly key: string; readonly value: string } {
+  return { key: indexedKey(family, by, 2), value: `${family.nft} daddr . th dport` };
+}
+
 export function goToOneOf(chains: readonly string[]): string {
   const choices = chains.map((chain, i) => `${i} : goto ${chain}`).join(", ");
   return `numgen random mod ${chains.length} vmap { ${choices} }`;

@@ -28,8 +28,10 @@ export interface NftChain {
 export interface NftSet {
   readonly kind: "set" | "map";
   readonly name: string;
-  /** Key type, e.g. `ipv4_addr . inet_proto . inet_service`. */
+  /** Key type, e.g. `ipv4_addr . inet_proto . inet_service`; with `typeOf`, expressions of those types. */
   readonly type: string;
+  /** `type` and `valueType` are expressions (`ip daddr . numgen random mod 2`): integers in keys have no type name. */
+  readonly typeOf?: true;
   /** Maps: what keys lead to; `verdict` when absent. */
   readonly valueType?: string;
   readonly comment?: string;
@@ -100,7 +102,7 @@ export function printType(set: NftSet): string {
 
 /** `type …` and the other lines of a set's block, without elements. */
 export function printSetSpec(set: NftSet): readonly string[] {
-  const lines = [`type ${printType(set)}`];
+  const lines = [`${set.typeOf === true ? "typeof" : "type"} ${printType(set)}`];
   // 65,535 is what the kernel gives a dynamic set that names no size; saying it keeps older kernels equal.
   if (set.dynamicTimeout !== undefined)
     lines.push("size 65535", "flags dynamic,timeout", `timeout ${set.dynamicTimeout}s`);

@@ -30,3 +30,8 @@ export function ownerOf(name: string): string | undefined {
   const match = /^(?:service|local|external|firewall|endpoint|affinity)-[A-Z2-7]{8}-([^/]+\/[^/]+)\//.exec(name);
   return match?.[1];
 }
+
+/** Whether a chain belongs to all Services with as many endpoints (compact layout). */
+export function isShared(name: string): boolean {
+  return /^(?:lb(?:-nodeport)?(?:-local)?-\d+|(?:external|nodeport)-(?:local-\d+-)?\d+)$/.test(name);
+}

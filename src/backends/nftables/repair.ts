@@ -4,8 +4,9 @@ import type { StepResult } from "../../model/step.ts";
 import { cut, type NftChain, type NftSet, printRule, printType, TABLE } from "../../tools/nft.ts";
 import { type ListedChain, type ListedSet, type ListedTable, parseTable } from "../../tools/nft-list.ts";
 import type { Change, Reading } from "../backend.ts";
-import { changeOf, type Edit, elementId, newEdit, usesAny } from "./diff.ts";
+import { type Edit, elementId, newEdit, usesAny } from "./edit.ts";
 import type { NftState } from "./state.ts";
+import { changeOf } from "./transactions.ts";
 import { flatten, sameHook, type Wanted } from "./wanted.ts";
 
 export type NftObserved =
@@ -119,7 +120,7 @@ function repairElements(edit: Edit, table: ListedTable | undefined, wanted: Want
       const element = elements.get(key);
       const comment = element?.comment === undefined ? undefined : cut(element.comment);
       if (element !== undefined && element.value === found.value && comment === found.comment) continue;
-      const gone = { set: name, key };
+      const gone = { set: name, key, ...(found.value === undefined ? {} : { value: found.value }) };
       edit.deleteElements.set(elementId(gone), gone);
     }
     for (const [key, element] of elements)

@@ -2,7 +2,7 @@
 import type { ServicePlan } from "../../model/plan.ts";
 import type { NftChain, NftElement, NftSet } from "../../tools/nft.ts";
 
-/** Objects that belong together; a layout (standard.ts) makes them from a plan, diff.ts knows nothing of layouts. */
+/** Objects that belong together; a layout (service.ts, compact.ts) makes them from a plan, diff.ts knows nothing of layouts. */
 export interface Objects {
   readonly chains: readonly NftChain[];
   readonly sets: readonly NftSet[];
@@ -12,6 +12,8 @@ export interface Objects {
 /** One Service's objects. Names are unique to the Service; elements of `shared` sets may belong to several. */
 export interface ServiceObjects extends Objects {
   readonly plan: ServicePlan;
+  /** Names of the chains that it shares with others (compact layout). */
+  readonly shared: readonly string[];
 }
 
 export interface NftState {
