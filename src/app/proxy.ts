@@ -146,7 +146,10 @@ class RunningProxy {
     total: ReturnType<ObjectStore["tally"]>,
   ): void {
     const { services, endpoints } = total.take();
-    if (services + endpoints > 0) this.#in.servers.recorder.changed({ services, endpoints }, Date.now());
+    if (services + endpoints > 0) {
+      this.#in.servers.recorder.changed({ services, endpoints }, Date.now());
+      this.#in.status.history.changed(services, endpoints, Date.now());
+    }
     const { pending } = this.#in.status;
     this.#in.status.pending = { services: pending.services + services, endpoints: pending.endpoints + endpoints };
     if (change.node) this.#nodeChanged();
@@ -157,7 +160,7 @@ class RunningProxy {
     const { status, servers } = this.#in;
     const family = report.family;
     const before = status.families.get(family)?.report;
-    status.synced(report, plan);
+    status.synced(report, plan, context);
     if (report.ok) status.pending = { services: 0, endpoints: 0 };
     servers.recorder.synced(report);
     this.#news.synced(report, before, plan);

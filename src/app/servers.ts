@@ -21,6 +21,7 @@ import { type KeptListener, keepListening } from "./listen.ts";
 import type { RootLog } from "./log.ts";
 import type { ProxyStatus } from "./status.ts";
 import { type StatusJson, statusJson, statusJsonRoute } from "./status-json.ts";
+import { statusPageRoute } from "./status-page.ts";
 
 export interface ServerOptions {
   readonly config: Config;
@@ -52,6 +53,7 @@ export function startServers(inputs: ServerOptions): Servers {
   const sources = metricSources(inputs);
   const metrics = makeMetrics(inputs, sources);
   const recorder = createRecorder(metrics);
+  const page = statusPageRoute(status);
   const listeners = [
     serve(
       inputs,
@@ -81,7 +83,7 @@ export function startServers(inputs: ServerOptions): Servers {
         processStart: processStartTime(),
         setVerbosity: (text) => setVerbosity(log, text),
         profiler: config.enableProfiling ? createProfiler() : undefined,
-        routes: (path, request) => statusJsonRoute(path, request, () => statusFacts(inputs)),
+        routes: (path, request) => page(path, request) ?? statusJsonRoute(path, request, () => statusFacts(inputs)),
       }),
     ),
   ];

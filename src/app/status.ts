@@ -1,14 +1,18 @@
 /** What the running proxy knows about itself: health, last syncs, remarks. Read by the HTTP pages, written by the loop. */
 import { afterQueued, afterSync, type FamilyHealth, type HealthFacts, neverSynced } from "../health/state.ts";
 import type { ProxyFacts } from "../metrics/status-pages.ts";
+import type { Context } from "../model/context.ts";
 import type { FamilyName } from "../model/family.ts";
 import type { Plan } from "../model/plan.ts";
 import type { SyncReport } from "../model/report.ts";
+import { History } from "./status-page-history.ts";
 
 export interface FamilyStatus {
   readonly health: FamilyHealth;
   readonly report: SyncReport | undefined;
   readonly plan: Plan | undefined;
+  /** What `plan` was made under. */
+  readonly context: Context | undefined;
 }
 
 /** A change of others to our rules that was put right. */
@@ -37,12 +41,14 @@ export class ProxyStatus {
   /** The last few, oldest first. */
   repairs: readonly Repair[] = [];
   pending = { services: 0, endpoints: 0 };
+  readonly history = new History();
 
   constructor(nodeName: string, families: readonly FamilyName[], syncPeriodMs: number, now: number) {
     this.nodeName = nodeName;
     this.startedAt = now;
     this.#syncPeriodMs = syncPeriodMs;
-    for (const f of families) this.#families.set(f, { health: neverSynced, report: undefined, plan: undefined });
+    const nothing = { health: neverSynced, report: undefined, plan: undefined, context: undefined };
+    for (const f of families) this.#families.set(f, nothing);
   }
 
   get families(): ReadonlyMap<FamilyName, FamilyStatus> {
@@ -54,9 +60,11 @@ export class ProxyStatus {
     if (one !== undefined) this.#families.set(family, { ...one, health: afterQueued(one.health, now) });
   }
 
-  synced(report: SyncReport, plan: Plan | undefined): void {
+  synced(report: SyncReport, plan: Plan | undefined, context?: Context): void {
     const one = this.#families.get(report.family);
-    if (one !== undefined) this.#families.set(report.family, { health: afterSync(one.health, report), report, plan });
+    if (one !== undefined)
+      this.#families.set(report.family, { health: afterSync(one.health, report), report, plan, context });
+    this.history.synced(report);
   }
 
   /** `count` things of ours had been changed. */
