@@ -9,6 +9,7 @@ import type { Snapshot } from "../model/snapshot.ts";
 import type { Step, StepResult } from "../model/step.ts";
 import { isolate } from "./isolation.ts";
 import { QuarantineList } from "./quarantine.ts";
+import { readKernel } from "./read.ts";
 
 export interface ReconcilerOptions<S, O> {
   readonly backend: Backend<S, O>;
@@ -98,7 +99,7 @@ export class Reconciler<S, O> {
   async inspect(): Promise<readonly Drift[]> {
     if (this.#held === undefined) return [];
     const reading = this.#options.backend.inspect(this.#held, this.#context);
-    return reading.parse(await this.#options.run(reading.steps));
+    return readKernel(reading, this.#options.run);
   }
 
   // --- internal ---
@@ -129,10 +130,10 @@ export class Reconciler<S, O> {
     const { backend, run } = this.#options;
     if (this.#held === undefined) {
       const reading = backend.observe(this.#context);
-      return { kind: "observed", observed: reading.parse(await run(reading.steps)) };
+      return { kind: "observed", observed: await readKernel(reading, run) };
     }
     const refresh = backend.refresh?.(this.#held, this.#context);
-    const state = refresh === undefined ? this.#held : refresh.parse(await run(refresh.steps));
+    const state = refresh === undefined ? this.#held : await readKernel(refresh, run);
     return { kind: "state", state };
   }
 

@@ -13,6 +13,8 @@ import type { Step, StepResult } from "../model/step.ts";
 /** How to read something from the kernel: run the steps, hand their results to `parse`. */
 export interface Reading<T> {
   readonly steps: readonly Step[];
+  /** When the results leave a question: what to read besides. Its value counts then, not that of `parse`. */
+  readonly further?: (results: readonly StepResult[]) => Reading<T> | undefined;
   readonly parse: (results: readonly StepResult[]) => T;
 }
 

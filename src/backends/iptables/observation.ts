@@ -17,31 +17,18 @@ import type { IptablesState } from "./state.ts";
 export type IptablesObserved = Readonly<Record<Table, SavedTable>>;
 
 /**
- * The three tables; with iptables-nft, questions for every jump besides: where a rule of another program keeps a table
- * from being printed (measured, 1.8.9: exit 0, a comment, no rules), they alone tell what must not be added again.
+ * The three tables. Where a rule of another program keeps iptables-nft from printing a table (measured, 1.8.9: exit 0,
+ * a comment, no rules), questions for every jump follow: they alone tell what must not be added again.
  */
 export function observe(context: Context): Reading<IptablesObserved> {
-  const steps: ExecStep[] = tables.map((table) => saveStep(context.family, table));
-  if (context.facts.iptables !== "nft") return { steps, parse: parseObserved };
-  const fixed = fixedRules(context);
-  const jumps = tables.flatMap((table) => fixed[table].jumps.map((line) => ({ table, line })));
-  const ask = (table: Table, args: readonly string[]): ExecStep => {
-    const { iptables } = context.family;
-    return {
-      kind: "exec",
-      tool: iptables,
-      args: ["-w", "5", "-t", table, ...args],
-      mayFail: true,
-      about: "look for a rule",
-    };
+  return {
+    steps: tables.map((table) => saveStep(context.family, table)),
+    parse: parseObserved,
+    further: (results) => {
+      const seen = parseObserved(results);
+      return tables.some((table) => seen[table].unreadable === true) ? askForJumps(context, seen) : undefined;
+    },
   };
-  const questions = jumps.map(({ table, line }) => ask(table, ["-C", ...(splitWords(line) ?? []).slice(1)]));
-  const parse = (results: readonly StepResult[]): IptablesObserved => {
-    const [shared, ...answers] = results.slice(tables.length);
-    const held = jumps.filter((_, i) => answers[i]?.exitCode === 0);
-    return withHeld(parseObserved(results), held, shared?.exitCode === 0);
-  };
-  return { steps: [...steps, ask("filter", ["-S", sharedChain]), ...questions], parse };
 }
 
 export function parseObserved(results: readonly StepResult[]): IptablesObserved {
@@ -66,6 +53,26 @@ export function diffObserved(seen: IptablesObserved, to: IptablesState): Differe
 }
 
 // --- internal ---
+
+function askForJumps(context: Context, seen: IptablesObserved): Reading<IptablesObserved> {
+  const fixed = fixedRules(context);
+  const jumps = tables.flatMap((table) => fixed[table].jumps.map((line) => ({ table, line })));
+  const ask = (table: Table, args: readonly string[]): ExecStep => ({
+    kind: "exec",
+    tool: context.family.iptables,
+    args: ["-w", "5", "-t", table, ...args],
+    mayFail: true,
+    about: "look for a rule",
+  });
+  const questions = jumps.map(({ table, line }) => ask(table, ["-C", ...(splitWords(line) ?? []).slice(1)]));
+  return {
+    steps: [ask("filter", ["-S", sharedChain]), ...questions],
+    parse: ([shared, ...answers]) => {
+      const held = jumps.filter((_, i) => answers[i]?.exitCode === 0);
+      return withHeld(seen, held, shared?.exitCode === 0);
+    },
+  };
+}
 
 /** What is known of an unreadable table: the jumps that are there, and whether KUBE-FIREWALL is. */
 function withHeld(

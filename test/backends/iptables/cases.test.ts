@@ -5,7 +5,7 @@ import type { FamilyName } from "../../../src/model/family.ts";
 import type { Plan } from "../../../src/model/plan.ts";
 import { makePlan } from "../../../src/model/planner.ts";
 import { canonical } from "./canonical.ts";
-import { Namespace } from "./namespace.ts";
+import { Namespace, readIn } from "./namespace.ts";
 import { caseNames, readCase } from "./recorded-case.ts";
 
 const variants = ["nft", "legacy"] as const;
@@ -34,17 +34,12 @@ describe.each(variants)("recorded cases with iptables-%s", (variant) => {
         const reading = iptables.observe(context);
         const from =
           state === undefined
-            ? ({ kind: "observed", observed: reading.parse(ns.run(reading.steps)) } as const)
+            ? ({ kind: "observed", observed: readIn(ns, reading) } as const)
             : ({ kind: "state", state } as const);
         ns.run(iptables.diff(from, to, context, 0).steps);
         state = to;
         expect(tables(canonical(ns.save(context.family.iptables))), `step ${i + 1} ${family}`).toEqual(tables(want));
-        const again = iptables.diff(
-          { kind: "observed", observed: reading.parse(ns.run(reading.steps)) },
-          to,
-          context,
-          0,
-        );
+        const again = iptables.diff({ kind: "observed", observed: readIn(ns, reading) }, to, context, 0);
         expect(again.steps, "what was just written is seen as right").toEqual([]);
       }
     }

@@ -4,7 +4,7 @@ import { cleanup, leftovers } from "../../../src/backends/iptables/cleanup.ts";
 import { type IptablesState, iptables } from "../../../src/backends/iptables/index.ts";
 import { comment, printRule, probability } from "../../../src/tools/iptables.ts";
 import { canonical } from "./canonical.ts";
-import { Namespace } from "./namespace.ts";
+import { Namespace, readIn } from "./namespace.ts";
 import { context, legacy, manyServices, planOf, service } from "./plans.ts";
 
 const foreign = [
@@ -40,13 +40,13 @@ describe.each([
 
   function repair(): void {
     const reading = iptables.observe(given);
-    const observed = reading.parse(ns.run(reading.steps));
+    const observed = readIn(ns, reading);
     ns.run(iptables.diff({ kind: "observed", observed }, state, given, 0).steps);
   }
 
   function drifts(): string[] {
     const reading = iptables.inspect(state, given);
-    return reading.parse(ns.run(reading.steps)).map((drift) => `${drift.kind} ${drift.what}`);
+    return readIn(ns, reading).map((drift) => `${drift.kind} ${drift.what}`);
   }
 
   /** Ours in the canonical form; what a fault takes from others is not to be brought back. */
@@ -132,16 +132,14 @@ describe.each([
     const reading = iptables.observe(given);
     const look = leftovers(given);
     expect(look.parse(own.run(look.steps))).toBe(false);
-    own.run(
-      iptables.diff({ kind: "observed", observed: reading.parse(own.run(reading.steps)) }, state, given, 0).steps,
-    );
+    own.run(iptables.diff({ kind: "observed", observed: readIn(own, reading) }, state, given, 0).steps);
     expect(look.parse(own.run(look.steps))).toBe(true);
     expect(own.save("iptables")).toContain(":KUBE-SVC-");
     for (let i = 0; i < 2; i++) {
-      own.run(cleanup(given, reading.parse(own.run(reading.steps))));
+      own.run(cleanup(given, readIn(own, reading)));
       expect(withoutEmptyTables(canonical(own.save("iptables")))).toBe(withoutEmptyTables(before));
     }
-    expect(cleanup(given, reading.parse(own.run(reading.steps)))).toEqual([]);
+    expect(cleanup(given, readIn(own, reading))).toEqual([]);
     own.close();
   });
 
@@ -149,8 +147,8 @@ describe.each([
     const own = await Namespace.open(variant);
     const many = iptables.desired(planOf(manyServices(80, 8), given), given, undefined);
     const reading = iptables.observe(given);
-    own.run(iptables.diff({ kind: "observed", observed: reading.parse(own.run(reading.steps)) }, many, given, 0).steps);
-    own.run(cleanup(given, reading.parse(own.run(reading.steps))));
+    own.run(iptables.diff({ kind: "observed", observed: readIn(own, reading) }, many, given, 0).steps);
+    own.run(cleanup(given, readIn(own, reading)));
     expect(canonical(own.save("iptables"))).not.toContain("KUBE-");
     own.close();
   });
@@ -158,9 +156,7 @@ describe.each([
   test("a chain of ours that a foreign chain uses stays, the rest goes", async () => {
     const own = await Namespace.open(variant);
     const reading = iptables.observe(given);
-    own.run(
-      iptables.diff({ kind: "observed", observed: reading.parse(own.run(reading.steps)) }, state, given, 0).steps,
-    );
+    own.run(iptables.diff({ kind: "observed", observed: readIn(own, reading) }, state, given, 0).steps);
     own.exec(
       "iptables-restore",
       ["--noflush"],
@@ -168,7 +164,7 @@ describe.each([
         "*nat\n:CNI-DN - [0:0]\n-A CNI-DN -j KUBE-MARK-MASQ\nCOMMIT\n*filter\n-A KUBE-FIREWALL -m mark --mark 0x8000/0x8000 -j DROP\nCOMMIT\n",
       ],
     );
-    own.run(cleanup(given, reading.parse(own.run(reading.steps))));
+    own.run(cleanup(given, readIn(own, reading)));
     expect(withoutEmptyTables(canonical(own.save("iptables")))).toBe(
       [
         "*filter\n:INPUT ACCEPT\n-A INPUT -j KUBE-FIREWALL\n:KUBE-FIREWALL -\n-A KUBE-FIREWALL -m mark --mark 0x8000/0x8000 -j DROP\n:OUTPUT ACCEPT\n-A OUTPUT -j KUBE-FIREWALL\n",
@@ -181,8 +177,7 @@ describe.each([
   test("a match that the tool does not know is blamed on its Service", async () => {
     const own = await Namespace.open(variant);
     const reading = iptables.observe(given);
-    const step = iptables.diff({ kind: "observed", observed: reading.parse(own.run(reading.steps)) }, state, given, 0)
-      .steps[0];
+    const step = iptables.diff({ kind: "observed", observed: readIn(own, reading) }, state, given, 0).steps[0];
     if (step?.kind !== "exec") throw new Error("no restore");
     const broken = {
       ...step,
@@ -235,7 +230,7 @@ test("a nat table too large to read whole is asked for what all traffic passes",
   const ns = await Namespace.open("nft");
   const state = iptables.desired(planOf(manyServices(300, 6)), context, undefined);
   const reading = iptables.observe(context);
-  ns.run(iptables.diff({ kind: "observed", observed: reading.parse(ns.run(reading.steps)) }, state, context, 0).steps);
+  ns.run(iptables.diff({ kind: "observed", observed: readIn(ns, reading) }, state, context, 0).steps);
   const look = iptables.inspect(state, context);
   expect(look.steps.some((s) => s.kind === "exec" && s.tool === "iptables-save" && s.args.includes("nat"))).toBe(false);
   expect(look.parse(ns.run(look.steps))).toEqual([]);
@@ -259,10 +254,10 @@ test("above 1,000 endpoints rules carry no comments, below they do again", async
     const to = iptables.desired(planOf(list), context, state);
     const from =
       state === undefined
-        ? ({ kind: "observed", observed: reading.parse(ns.run(reading.steps)) } as const)
+        ? ({ kind: "observed", observed: readIn(ns, reading) } as const)
         : ({ kind: "state", state } as const);
     ns.run(iptables.diff(from, to, context, 0).steps);
-    const again = iptables.diff({ kind: "observed", observed: reading.parse(ns.run(reading.steps)) }, to, context, 0);
+    const again = iptables.diff({ kind: "observed", observed: readIn(ns, reading) }, to, context, 0);
     expect(again.steps).toEqual([]);
     const save = ns.save("iptables");
     notes.push(/-A KUBE-S(VC|EP)\S+ .*--comment/.test(save));
@@ -278,7 +273,7 @@ test("a table that another program's rule hides from iptables-save is written wi
   const state = iptables.desired(planOf(inputs), context, undefined);
   const reading = iptables.observe(context);
   const sync = (): void => {
-    const observed = reading.parse(ns.run(reading.steps));
+    const observed = readIn(ns, reading);
     ns.run(iptables.diff({ kind: "observed", observed }, state, context, 0).steps);
   };
   sync();

@@ -4,7 +4,7 @@ import { type IptablesState, iptables } from "../../../src/backends/iptables/ind
 import type { Context } from "../../../src/model/context.ts";
 import type { ServiceInput } from "../../../src/model/snapshot.ts";
 import { canonical } from "./canonical.ts";
-import { Namespace } from "./namespace.ts";
+import { Namespace, readIn } from "./namespace.ts";
 import { context, legacy, manyServices, planOf, service } from "./plans.ts";
 
 const open: Namespace[] = [];
@@ -53,7 +53,7 @@ function apply(ns: Namespace, from: IptablesState | undefined, to: IptablesState
   const reading = iptables.observe(given);
   const start =
     from === undefined
-      ? ({ kind: "observed", observed: reading.parse(ns.run(reading.steps)) } as const)
+      ? ({ kind: "observed", observed: readIn(ns, reading) } as const)
       : ({ kind: "state", state: from } as const);
   ns.run(iptables.diff(start, to, given, 0).steps);
 }

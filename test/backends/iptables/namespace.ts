@@ -1,4 +1,5 @@
 /** A network namespace of its own with one iptables variant in it: runs the backend's steps and says what the kernel holds. */
+import type { Reading } from "../../../src/backends/backend.ts";
 import type { Step, StepResult } from "../../../src/model/step.ts";
 
 export type Variant = "nft" | "legacy";
@@ -51,4 +52,11 @@ export class Namespace {
   save(family: "iptables" | "ip6tables"): string {
     return this.run([{ kind: "exec", tool: `${family}-save`, args: [], about: "" }])[0]?.stdout ?? "";
   }
+}
+
+/** Runs a Reading to its end in a namespace. */
+export function readIn<T>(ns: Namespace, reading: Reading<T>): T {
+  const results = ns.run(reading.steps);
+  const further = reading.further?.(results);
+  return further === undefined ? reading.parse(results) : readIn(ns, further);
 }
