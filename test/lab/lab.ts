@@ -47,6 +47,8 @@ export class Lab {
   /** Begins every namespace's name; unique in this run. */
   readonly prefix: string;
 
+  private readonly atExit = (): void => this.end();
+
   constructor() {
     this.prefix = `kplab-${process.pid}-`;
   }
@@ -68,6 +70,7 @@ export class Lab {
   /** Makes namespaces, links, routes and servers. On failure it removes what it made. */
   build(): void {
     this.sweep();
+    process.once("exit", this.atExit);
     try {
       // A kernel that has IPv6 as a module loads it now: its sysctls must exist before they are written.
       close(open("udp", "::1"));
@@ -136,6 +139,7 @@ export class Lab {
 
   /** Closes all sockets and removes the namespaces; safe to call twice. */
   end(): void {
+    process.off("exit", this.atExit);
     this.wire.end();
     for (const space of spaces) {
       Bun.spawnSync(["ip", "netns", "del", this.space(space)], { stderr: "ignore" });

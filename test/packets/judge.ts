@@ -74,7 +74,11 @@ function attemptsOf(lab: Lab, { packet, fate, family, placed }: Trial, patience:
   return Array.from({ length: count }, () => attempt);
 }
 
-function faultOf({ packet, fate, family }: Trial, outcomes: readonly Outcome[]): string | undefined {
+/** What is wrong with the outcomes of one trial; undefined: nothing. */
+export function faultOf(
+  { packet, fate, family }: Pick<Trial, "packet" | "fate" | "family">,
+  outcomes: readonly Outcome[],
+): string | undefined {
   if (fate.kind !== "answered") {
     const other = outcomes.find((outcome) => outcome.kind !== fate.kind);
     return other === undefined ? undefined : `got ${outcomeText(other, family)}`;
