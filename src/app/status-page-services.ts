@@ -13,8 +13,8 @@ export interface ServiceRow {
   /** Endpoints in use and all, over ports and families. */
   readonly used: number;
   readonly known: number;
-  /** Of all fates the worst, for a mark: traffic that ends nowhere. */
-  readonly trouble: "" | "no endpoints" | "no local endpoints";
+  /** For a mark: traffic that ends nowhere. */
+  readonly trouble: "" | "no endpoints" | "a port has no endpoints" | "no local endpoints";
 }
 
 export interface ServicesJson {
@@ -83,7 +83,8 @@ function rowOf(key: string, plans: readonly (readonly [FamilyName, Plan])[]): Se
 
 function worst(ports: readonly PortPlan[]): ServiceRow["trouble"] {
   const fates: readonly Fate[] = ports.flatMap((p) => (p.exposed ? [p.internal, p.external] : [p.internal]));
-  if (fates.includes("reject")) return "no endpoints";
+  if (fates.every((fate) => fate === "reject")) return "no endpoints";
+  if (fates.includes("reject")) return "a port has no endpoints";
   return fates.includes("drop") ? "no local endpoints" : "";
 }
 

@@ -54,7 +54,7 @@ export function conclude(trail: Trail, at: Knocked, question: Question, choice: 
   if (at.port.affinitySeconds > 0 && first !== undefined)
     trail.add(
       "affinity",
-      `sessionAffinity ClientIP: a client that came within the last ${at.port.affinitySeconds} s goes to the same endpoint again; the shares below are a new client's.`,
+      `sessionAffinity ClientIP: a client that came within the last ${at.port.affinitySeconds} s goes to the same endpoint again; the shares are those of a new client.`,
       naming.affinity(at, first),
     );
   const shares = endpoints.map((e) => share(e, question, choice));
