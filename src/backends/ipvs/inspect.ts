@@ -53,6 +53,12 @@ function driftOf(seen: IpvsObserved, state: IpvsState): readonly Drift[] {
       [...difference.servers.additions, ...difference.servers.removals],
       (line) => `ipvsadm ${line} is needed`,
     ),
+    // Weight 0 and no longer wanted, but not known to drain: nobody would ever remove it.
+    ...all(
+      "server",
+      [...difference.servers.draining.keys()].filter((key) => !state.draining.has(key)),
+      (key) => `ipvsadm real server ${key} is not ours`,
+    ),
     ...ruleDrift(difference, seen, state),
   ];
 }

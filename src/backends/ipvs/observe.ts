@@ -118,14 +118,18 @@ function observeTable(
   return { chains: own, jumps };
 }
 
-/** Servers that are no longer listed are gone; when nothing could be read, nothing is known. */
+/** The kernel's list passes over servers while others are added and removed (the other family's, say): one miss is none. */
+const missesUntilGone = 3;
+
+/** When nothing could be read, nothing is known. */
 function withConnections(state: IpvsState, result: StepResult | undefined): IpvsState {
   if (result?.exitCode !== 0) return state;
   const counts = parseConnections(result.stdout);
   const draining = new Map<string, Draining>();
   for (const [key, entry] of state.draining) {
     const connections = counts.get(key);
-    if (connections !== undefined) draining.set(key, { ...entry, connections });
+    const missed = connections === undefined ? entry.missed + 1 : 0;
+    if (missed < missesUntilGone) draining.set(key, { ...entry, connections, missed });
   }
   return { ...state, draining };
 }

@@ -98,5 +98,5 @@ function removeReal(
   if (before.weight !== 0) {
     diff.removals.push(printServerLine({ kind: "-e", server, real, forward: "-m", weight: 0 }));
   }
-  diff.draining.set(key, known ?? { id: server, real, since: drain.now, connections: undefined });
+  diff.draining.set(key, known ?? { id: server, real, since: drain.now, connections: undefined, missed: 0 });
 }

@@ -44,6 +44,8 @@ export interface Draining {
   readonly since: number;
   /** Undefined: not read yet. */
   readonly connections: number | undefined;
+  /** Looks in a row that did not find it. */
+  readonly missed: number;
 }
 
 export interface IpvsState {

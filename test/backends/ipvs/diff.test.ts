@@ -147,14 +147,19 @@ describe("graceful termination", () => {
     expect(back.state.draining.size).toBe(0);
   });
 
-  test("a server that somebody else deleted is forgotten", () => {
+  test("a server that the kernel's list lacks once still drains; one that stays away is forgotten", () => {
     const first = change(stateOf([web]), stateOf([webLess]), 0);
-    const reading = ipvs.refresh?.(first.state, context);
-    const state = reading?.parse([{ exitCode: 0, stdout: "TCP  0A600001:0050 rr\n", stderr: "" }]);
-    if (state === undefined) throw new Error("nothing drains");
-    const next = change(state, stateOf([webLess]), 1000);
-    expect(next.steps).toEqual([]);
-    expect(next.againMs).toBeUndefined();
+    const empty = { exitCode: 0, stdout: "TCP  0A600001:0050 rr\n", stderr: "" };
+    const look = (state: IpvsState): IpvsState => {
+      const next = ipvs.refresh?.(state, context)?.parse([empty]);
+      if (next === undefined) throw new Error("nothing drains");
+      return change(next, stateOf([webLess]), 1000).state;
+    };
+    const twice = look(look(first.state));
+    expect([...twice.draining.keys()]).toEqual([key]);
+    const found = change(counted(twice, 0), stateOf([webLess]), 1000);
+    expect(script(found.steps)).toEqual(["ipvsadm: -d -t 10.96.0.1:80 -r 10.244.2.5:8080"]);
+    expect(look(twice).draining.size).toBe(0);
   });
 
   test("UDP goes at once", () => {
