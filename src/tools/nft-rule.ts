@@ -57,18 +57,26 @@ export function dnatTo(protocol: Protocol, { ip, port }: Target): string {
 /** What a packet's endpoint is looked up by: where it goes to, or its node port alone. */
 export type IndexedBy = "address" | "nodePort";
 
-function indexedKey(family: Family, by: IndexedBy, count: number): string {
-  return `${by === "address" ? `${family.nft} daddr . ` : ""}${frontend} . numgen random mod ${count}`;
+/**
+ * nft restores neither `th dport` nor a bare integer type from a map that is already in the kernel (1.0.6 to 1.1.7): hence
+ * a map for each protocol, with types told by expressions.
+ */
+function indexedKey(family: Family, by: IndexedBy, protocol: Protocol, count: number): string {
+  return `${by === "address" ? `${family.nft} daddr . ` : ""}${protocol} dport . numgen random mod ${count}`;
 }
 
 /** One choice out of the first `count` elements of the packet's frontend in a shared map. */
-export function dnatByIndex(family: Family, by: IndexedBy, map: string, count: number): string {
-  return `dnat ${family.nft} to ${indexedKey(family, by, count)} map @${map}`;
+export function dnatByIndex(family: Family, by: IndexedBy, protocol: Protocol, map: string, count: number): string {
+  return `dnat ${family.nft} to ${indexedKey(family, by, protocol, count)} map @${map}`;
 }
 
 /** Key and value expressions of such a map. The number after `mod` means nothing here. */
-export function indexedTypes(family: Family, by: IndexedBy): { readonly key: string; readonly value: string } {
-  return { key: indexedKey(family, by, 2), value: `${family.nft} daddr . th dport` };
+export function indexedTypes(
+  family: Family,
+  by: IndexedBy,
+  protocol: Protocol,
+): { readonly key: string; readonly value: string } {
+  return { key: indexedKey(family, by, protocol, 2), value: `${family.nft} daddr . ${protocol} dport` };
 }
 
 export function goToOneOf(chains: readonly string[]): string {

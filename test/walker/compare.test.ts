@@ -21,7 +21,13 @@ setDefaultTimeout(120_000);
 
 const clusters = 60;
 const packetsEach = 120;
-const modes: readonly ProxyMode[] = ["iptables", "nftables", "ipvs"];
+/** Mode, and whether it is nftables' compact layout. */
+const modes: readonly (readonly [ProxyMode, boolean])[] = [
+  ["iptables", false],
+  ["nftables", false],
+  ["nftables", true],
+  ["ipvs", false],
+];
 
 type Walk = (packet: Walked) => Outcomes;
 
@@ -53,14 +59,15 @@ function walked({ from, to }: Packet, here: Here): Walked {
   };
 }
 
-for (const mode of modes)
+for (const [mode, compact] of modes)
   for (const family of ["IPv4", "IPv6"] as FamilyName[])
-    test(`${mode} ${family}: ${clusters * packetsEach} packets end where explain says`, () => {
+    test(`${mode}${compact ? " compact" : ""} ${family}: ${clusters * packetsEach} packets end where explain says`, () => {
       const kinds = new Map<string, number>();
       const differences: string[] = [];
       for (let seed = 1; seed <= clusters; seed++) {
         const random = new Random(seed * 7919);
-        const { context, here } = randomContext(random, mode, family);
+        const { context: standard, here } = randomContext(random, mode, family);
+        const context: Context = { ...standard, gates: { nftablesCompact: compact } };
         const plan = makePlan(randomSnapshot(random, context), context);
         const walk = walkerOf(plan, context);
         for (const packet of randomPackets(random, plan, context, here, packetsEach)) {

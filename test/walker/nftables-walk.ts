@@ -154,6 +154,11 @@ const handlers: readonly Handler[] = [
         return { verdict: `dnat ${ip.includes(":") ? `[${ip}]` : ip}:${port}`, share: 1 / Number(n) };
       }),
   ],
+  [
+    /^dnat ip6? to (ip6? daddr \. )?(tcp|udp|sctp) dport \. numgen random mod (\d+) map @(\S+)/,
+    ([, address, p, n, name = ""], { world }) =>
+      world.packet.protocol === p && indexed(world, address !== undefined, Number(n), name),
+  ],
   [/^dnat (?:ip6? )?to (\S+)/, ([, to]) => sure(`dnat ${to}`)],
   [
     /^numgen random mod (\d+) vmap \{ (.*) \}/,
@@ -168,6 +173,17 @@ const handlers: readonly Handler[] = [
 function set(state: State, mark: number): true {
   state.mark = mark >>> 0;
   return true;
+}
+
+/** One of the first `n` endpoints of the packet's frontend; a list with a gap is an error of the layout. */
+function indexed(world: NftWorld, byAddress: boolean, n: number, name: string): Effect {
+  const { daddr, dport } = world.packet;
+  const key = byAddress ? `${daddr} . ${dport}` : String(dport);
+  return Array.from({ length: n }, (_, i) => {
+    const [ip = "", port] = lookUp(world, name, `${key} . ${i}`)?.split(" . ") ?? [];
+    if (port === undefined) throw new Error(`no element ${key} . ${i} in ${name}`);
+    return { verdict: `dnat ${ip.includes(":") ? `[${ip}]` : ip}:${port}`, share: 1 / n };
+  });
 }
 
 /** A named map from numbers to verdicts. */

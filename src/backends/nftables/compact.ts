@@ -2,7 +2,7 @@
 import type { Context } from "../../model/context.ts";
 import type { Endpoint, PortPlan, ServicePlan } from "../../model/plan.ts";
 import type { NftElement } from "../../tools/nft.ts";
-import { addresses, balancerName, type FrontendKind, nodePorts, outsideName } from "./compact-base.ts";
+import { balancerName, type FrontendKind, indexedMap, outsideName } from "./compact-base.ts";
 import { portName } from "./names.ts";
 import { firewallChain, frontendElements, standardPort, type Ways } from "./service.ts";
 import type { Objects } from "./state.ts";
@@ -24,9 +24,9 @@ export function compactPort(plan: ServicePlan, port: PortPlan, context: Context)
 function waysOf(port: PortPlan): Ways {
   const internal = internalList(port);
   return {
-    internal: internal.length === 0 ? undefined : balancerName(addresses, internal.length, false),
-    address: outsideWay(addresses, port),
-    nodePort: outsideWay(nodePorts, port),
+    internal: internal.length === 0 ? undefined : balancerName("address", port.protocol, internal.length, false),
+    address: outsideWay("address", port),
+    nodePort: outsideWay("nodePort", port),
   };
 }
 
@@ -37,8 +37,8 @@ function internalList(port: PortPlan): readonly Endpoint[] {
 }
 
 function outsideWay(kind: FrontendKind, port: PortPlan): string {
-  const all = outsideAll(port).length;
-  return outsideName(kind, all, port.externalLocal ? outsideLocal(port).length : undefined);
+  const local = port.externalLocal ? outsideLocal(port).length : undefined;
+  return outsideName(kind, port.protocol, outsideAll(port).length, local);
 }
 
 function outsideAll(port: PortPlan): readonly Endpoint[] {
@@ -50,20 +50,18 @@ function outsideLocal(port: PortPlan): readonly Endpoint[] {
 }
 
 function endpointElements(port: PortPlan): readonly NftElement[] {
-  const { protocol } = port;
   const out: NftElement[] = [];
   const list = (set: string, frontend: string, endpoints: readonly Endpoint[]): void => {
     for (const [i, { ip, port: number }] of endpoints.entries())
       out.push({ set, key: `${frontend} . ${i}`, value: `${ip} . ${number}` });
   };
-  list(addresses.all, `${port.clusterIP} . ${protocol} . ${port.port}`, internalList(port));
+  list(indexedMap("address", port.protocol, false), `${port.clusterIP} . ${port.port}`, internalList(port));
   if (port.endpoints.length === 0) return out;
   const outside = (kind: FrontendKind, frontend: string): void => {
-    list(kind.all, frontend, outsideAll(port));
-    if (port.externalLocal) list(kind.local, frontend, outsideLocal(port));
+    list(indexedMap(kind, port.protocol, false), frontend, outsideAll(port));
+    if (port.externalLocal) list(indexedMap(kind, port.protocol, true), frontend, outsideLocal(port));
   };
-  for (const ip of [...port.externalIPs, ...port.loadBalancerIPs])
-    outside(addresses, `${ip} . ${protocol} . ${port.port}`);
-  if (port.nodePort > 0) outside(nodePorts, `${protocol} . ${port.nodePort}`);
+  for (const ip of [...port.externalIPs, ...port.loadBalancerIPs]) outside("address", `${ip} . ${port.port}`);
+  if (port.nodePort > 0) outside("nodePort", `${port.nodePort}`);
   return out;
 }

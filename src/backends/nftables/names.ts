@@ -33,5 +33,7 @@ export function ownerOf(name: string): string | undefined {
 
 /** Whether a chain belongs to all Services with as many endpoints (compact layout). */
 export function isShared(name: string): boolean {
-  return /^(?:lb(?:-nodeport)?(?:-local)?-\d+|(?:external|nodeport)-(?:local-\d+-)?\d+)$/.test(name);
+  return /^(?:lb(?:-nodeport)?(?:-local)?|external(?:-local)?|nodeport(?:-local)?)-(?:tcp|udp|sctp)-\d+(?:-\d+)?$/.test(
+    name,
+  );
 }

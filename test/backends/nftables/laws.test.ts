@@ -29,7 +29,19 @@ const otherContexts: readonly Partial<Context>[] = [
   { localhostNodePorts: true },
 ];
 
-describe.skipIf(missing !== undefined)("laws", () => {
+type Gates = Context["gates"];
+const layouts: readonly (readonly [string, Gates])[] = [
+  ["standard layout", { nftablesCompact: false }],
+  ["compact layout", { nftablesCompact: true }],
+];
+
+describe.skipIf(missing !== undefined).each(layouts)("laws of the %s", (_, gates) => {
+  const contextOf = (family: FamilyName = "IPv4", changes: Partial<Context> = {}): Context =>
+    testContext("nftables", family, { gates, ...changes });
+  const others: readonly Partial<Context>[] = [
+    ...otherContexts,
+    { gates: { nftablesCompact: !gates.nftablesCompact } },
+  ];
   const netns = missing === undefined ? new Netns() : undefined;
   const clean = missing === undefined ? new Netns() : undefined;
   afterAll(() => {
@@ -67,7 +79,7 @@ describe.skipIf(missing !== undefined)("laws", () => {
   test.each(cases)("random history %i, %s", (seed, family: FamilyName) => {
     if (netns === undefined) return;
     const random = new Random(seed);
-    let context = testContext("nftables", family);
+    let context = contextOf(family);
     let raw: readonly RawService[] = Array.from({ length: 8 }, (_, i) => randomService(random, i));
     let now = seed * 1_000_000;
     netns.run(nftables.cleanup(context));
@@ -83,7 +95,7 @@ describe.skipIf(missing !== undefined)("laws", () => {
       state = settle(change.state, to, context, now + MINUTE);
       expect(netns.table(context.family.nft)).toBe(cleanTable(to, context));
     }
-    context = testContext("nftables", family, random.pick(otherContexts));
+    context = contextOf(family, random.pick(others));
     const to = desired(randomChange(random, raw, 90), context);
     restart(to, context, now + 3 * MINUTE);
     expect(netns.table(context.family.nft)).toBe(cleanTable(to, context));
@@ -95,13 +107,13 @@ describe.skipIf(missing !== undefined)("laws", () => {
   test("a configuration that changes while running ends as a clean start with it", () => {
     if (netns === undefined) return;
     const random = new Random(7);
-    let context = testContext("nftables");
+    let context = contextOf();
     const raw = Array.from({ length: 10 }, (_, i) => randomService(random, i));
     netns.run(nftables.cleanup(context));
     let now = 0;
     let state = restart(desired(raw, context), context, now);
-    for (const changes of [...otherContexts, ...otherContexts.toReversed()]) {
-      context = testContext("nftables", "IPv4", changes);
+    for (const changes of [...others, ...others.toReversed()]) {
+      context = contextOf("IPv4", changes);
       now += 10 * MINUTE;
       const to = desired(raw, context, state);
       const change = nftables.diff({ kind: "state", state }, to, context, now);
@@ -113,7 +125,7 @@ describe.skipIf(missing !== undefined)("laws", () => {
 
   test("another affinity timeout replaces the sets", () => {
     if (netns === undefined) return;
-    const context = testContext("nftables");
+    const context = contextOf();
     const withTimeout = (seconds: number): RawService => {
       const { service, slices } = randomService(new Random(3), 1);
       const spec = {
@@ -139,7 +151,7 @@ describe.skipIf(missing !== undefined)("laws", () => {
 
   test("a Service whose plan is the same object is not rendered again", () => {
     const random = new Random(99);
-    const context = testContext("nftables");
+    const context = contextOf();
     const raw = Array.from({ length: 20 }, (_, i) => randomService(random, i));
     const plan = makePlan(snapshotOf(raw), context);
     const first = nftables.desired(plan, context, undefined);
@@ -149,5 +161,19 @@ describe.skipIf(missing !== undefined)("laws", () => {
     const third = nftables.desired(plan, context, first);
     for (const [key, objects] of third.services) expect(objects).toBe(first.services.get(key) as typeof objects);
     expect(third.base).toBe(first.base);
+  });
+
+  test("restarts with the other layout, there and back, end as clean starts with it", () => {
+    if (netns === undefined) return;
+    const other = contextOf("IPv4", { gates: { nftablesCompact: !gates.nftablesCompact } });
+    netns.run(nftables.cleanup(other));
+    const random = new Random(11);
+    let raw: readonly RawService[] = Array.from({ length: 12 }, (_, i) => randomService(random, i));
+    for (const [i, context] of [contextOf(), other, contextOf(), other].entries()) {
+      raw = randomChange(random, raw, 20 + i * 10);
+      const to = desired(raw, context);
+      restart(to, context, i * 10 * MINUTE);
+      expect(netns.table("ip")).toBe(cleanTable(to, context));
+    }
   });
 });
