@@ -36,6 +36,7 @@ export function randomContext(
     masqueradeAll: random.chance(15),
     masqueradeMark: random.pick([0x4000, 0x1, 0x8000]),
     localhostNodePorts: localhost,
+    gates: { nftablesCompact: mode === "nftables" && random.chance(40) },
     facts: { ...base.facts, nfacct: random.chance(50), randomFully: random.chance(50) },
   });
   return { context, here: { localAddresses: new Set(own) } };
