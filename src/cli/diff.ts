@@ -9,6 +9,7 @@ import { readSysctl } from "../host/sysctl.ts";
 import type { Context } from "../model/context.ts";
 import { makePlan } from "../model/planner.ts";
 import type { Snapshot } from "../model/snapshot.ts";
+import type { SysctlStep } from "../model/step.ts";
 import { type Section, sorted } from "../tools/section.ts";
 import type { CommandModule, Output } from "./commands.ts";
 import { dumpSections, readDump } from "./kernel-dump.ts";
@@ -70,14 +71,21 @@ async function compareAll({ contexts, snapshot }: Situation): Promise<readonly F
   const scratch = await openScratchNamespace();
   try {
     const found: FamilyDifference[] = [];
-    for (const context of contexts) found.push(await compareFamily(context, snapshot, scratch));
+    const sysctls = new Set<string>();
+    for (const context of contexts) found.push(await compareFamily(context, snapshot, scratch, sysctls));
     return found;
   } finally {
     scratch.close();
   }
 }
 
-async function compareFamily(base: Context, snapshot: Snapshot, scratch: ScratchNamespace): Promise<FamilyDifference> {
+/** `told`: sysctls that another family has compared; grows. */
+async function compareFamily(
+  base: Context,
+  snapshot: Snapshot,
+  scratch: ScratchNamespace,
+  told: Set<string>,
+): Promise<FamilyDifference> {
   const kernel = await readDump(base, runSteps);
   // Whether packets are counted was found out when the rules were written; trying it here would change the kernel.
   const nfacct = base.mode === "iptables" && [...kernel.values()].some((text) => text.includes("--nfacct-name"));
@@ -90,20 +98,38 @@ async function compareFamily(base: Context, snapshot: Snapshot, scratch: Scratch
   const wanted = backend.desired(makePlan(snapshot, context), context, undefined);
   await scratch.run(backend.diff({ kind: "observed", observed }, wanted, context, 0).steps);
   const sections = dumpSections(kernel, await readDump(context, scratch.run), context);
-  const sysctls = setup.flatMap((step) => (step.kind === "sysctl" ? [step] : []));
-  const set: string[] = [];
-  const wantedSysctls: string[] = [];
-  for (const { name, value, when } of sysctls) {
-    const now = readSysctl(name);
-    if (now === undefined) continue;
-    set.push(`${name.replaceAll("/", ".")} = ${now}`);
-    wantedSysctls.push(`${name.replaceAll("/", ".")} = ${when === "below" ? Math.max(now, value) : value}`);
-  }
-  const withSysctls = (list: readonly Section[], lines: readonly string[]): readonly Section[] =>
-    lines.length === 0 ? list : [...list, sorted("sysctls", lines)];
+  const sysctls = sysctlSections(
+    setup.flatMap((step) => (step.kind === "sysctl" && !told.has(step.name) ? [step] : [])),
+  );
+  for (const step of setup) if (step.kind === "sysctl") told.add(step.name);
   return {
     context,
-    differences: compareSections(withSysctls(sections.kernel, set), withSysctls(sections.desired, wantedSysctls)),
+    differences: compareSections([...sections.kernel, ...sysctls.kernel], [...sections.desired, ...sysctls.desired]),
+  };
+}
+
+/** Those that this kernel has. */
+function sysctlSections(steps: readonly SysctlStep[]): Readonly<Record<"kernel" | "desired", readonly Section[]>> {
+  const pairs = steps.flatMap(({ name, value, when }) => {
+    const now = readSysctl(name);
+    if (now === undefined) return [];
+    const label = name.replaceAll("/", ".");
+    return [[`${label} = ${now}`, `${label} = ${when === "below" ? Math.max(now, value) : value}`] as const];
+  });
+  if (pairs.length === 0) return { kernel: [], desired: [] };
+  return {
+    kernel: [
+      sorted(
+        "sysctls",
+        pairs.map(([now]) => now),
+      ),
+    ],
+    desired: [
+      sorted(
+        "sysctls",
+        pairs.map(([, wanted]) => wanted),
+      ),
+    ],
   };
 }
 

@@ -29,6 +29,9 @@ export async function openScratchNamespace(): Promise<ScratchNamespace> {
     );
   }
   const namespace = `--net=/proc/${holder.pid}/ns/net`;
+  // Without a local route table ipvs takes no endpoint: every address would count as no unicast address.
+  const up: Step = { kind: "exec", tool: "ip", args: ["link", "set", "lo", "up"], mayFail: true, about: "loopback" };
+  await runSteps(inside(up, namespace));
   return {
     run: (steps) => runSteps(steps.flatMap((step) => inside(step, namespace))),
     close: () => {
@@ -52,5 +55,12 @@ function inside(step: Step, namespace: string): readonly Step[] {
   const path = findTool(step.tool);
   // Left to fail as it would outside, with the name of its package.
   if (path === undefined) return [step];
-  return [{ ...step, tool: "nsenter", args: [namespace, path, ...step.args], about: `${step.about} (scratch)` }];
+  return [
+    {
+      ...step,
+      tool: "nsenter",
+      args: [namespace, path, ...step.args],
+      about: `${step.tool}, ${step.about}, in a scratch namespace`,
+    },
+  ];
 }
