@@ -62,7 +62,7 @@ export function servicePageText(page: ServicePage, width: number): string {
   const zone = page.zone === "" ? "" : `, zone ${page.zone}`;
   const affinity = page.affinitySeconds === 0 ? "none" : `ClientIP, ${page.affinitySeconds} s`;
   const lines = [
-    `Service ${page.service} on ${page.nodeName}${zone}, ${page.mode} mode`,
+    ...hanging(`Service ${page.service} on ${page.nodeName}${zone}, ${page.mode} mode`, columns),
     "",
     `  internalTrafficPolicy  ${page.internalTrafficPolicy}`,
     `  externalTrafficPolicy  ${page.externalTrafficPolicy}`,

@@ -53,7 +53,8 @@ export const command: CommandModule = {
   run: async (parsed, output) => {
     const [word, name, ...more] = parsed.words;
     if (word === "service" || word === "svc") return servicePage(name, more, parsed, output);
-    const faults = [...strayWords(parsed.words, ["service"]), ...faultsOfTo(parsed)];
+    const stray = strayWords(parsed.words, ["service"]);
+    const faults = stray.length > 0 ? stray : faultsOfTo(parsed);
     if (faults.length > 0) throw new ConfigError(faults);
     return packetVerdict(parsed, output);
   },
