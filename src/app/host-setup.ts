@@ -8,8 +8,9 @@ import { setOomScoreAdj } from "../host/process.ts";
 import type { Context, HostFacts } from "../model/context.ts";
 import { type FamilyName, families } from "../model/family.ts";
 import type { Log } from "../model/log.ts";
+import type { ContextInputs } from "./contexts.ts";
 import { Exit } from "./exit.ts";
-import { backendOf, probeMode, type RunSteps } from "./modes.ts";
+import { backendOf, probeLayout, probeMode, type RunSteps } from "./modes.ts";
 
 /** Families that kernel and tools can do. IPv4 first. */
 export async function supportedFamilies(config: Config, log: Log): Promise<readonly FamilyName[]> {
@@ -71,6 +72,25 @@ export async function prepareMode(contexts: readonly Context[], run: RunSteps, l
   } catch (error) {
     throw asExit(error);
   }
+}
+
+/** The inputs without the compact layout where nft or the kernel does not take it: the standard one works the same. */
+export async function withUsableLayout(
+  inputs: ContextInputs,
+  contexts: readonly Context[],
+  run: RunSteps,
+  log: Log,
+): Promise<ContextInputs> {
+  for (const context of contexts) {
+    const reason = await probeLayout(context, run);
+    if (reason === undefined) continue;
+    log.warn("KubeProxyNFTablesCompact cannot be used here: the standard layout is written", {
+      ipFamily: context.family.name,
+      reason,
+    });
+    return { ...inputs, gates: new Set([...inputs.gates].filter((gate) => gate !== "KubeProxyNFTablesCompact")) };
+  }
+  return inputs;
 }
 
 // --- internal ---

@@ -4,7 +4,7 @@ import { iptables } from "../backends/iptables/index.ts";
 import { ipvs } from "../backends/ipvs/index.ts";
 import { probe as probeIpvs } from "../backends/ipvs/probe.ts";
 import { nftables } from "../backends/nftables/index.ts";
-import { probe as probeNftables } from "../backends/nftables/probe.ts";
+import { probeCompact, probe as probeNftables } from "../backends/nftables/probe.ts";
 import type { Context, ProxyMode } from "../model/context.ts";
 import type { Step, StepResult } from "../model/step.ts";
 import type { FamilyLoop } from "./loop.ts";
@@ -61,6 +61,13 @@ export async function probeMode(
       return { faults: errors, warnings };
     }
   }
+}
+
+/** Why the compact layout that a context asks for cannot be used here; undefined: it can, or nobody asked. */
+export async function probeLayout(context: Context, run: RunSteps): Promise<string | undefined> {
+  if (context.mode !== "nftables" || !context.gates.nftablesCompact) return undefined;
+  const reading = probeCompact(context);
+  return reading.parse(await run(reading.steps));
 }
 
 // --- internal ---

@@ -23,20 +23,28 @@ const MIN_KERNEL = [5, 13] as const;
 /** Not ours: a probe must not meet objects of a running proxy. `--check` never commits it. */
 const SCRATCH = "kube-proxy-probe";
 
+/**
+ * Whether nft and this kernel take the compact layout: a map with integers in its keys, its elements and its use. The
+ * fault is one line; undefined: they do.
+ */
+export function probeCompact({ family }: Context): Reading<string | undefined> {
+  const input = printProbe(family, compactFeatures(family));
+  return {
+    steps: [checkStep(family, ["--check", "-f", "-"], input)],
+    parse: ([check]) =>
+      check?.exitCode === 0
+        ? undefined
+        : `nft or the kernel does not take maps keyed by random numbers: ${firstLine(check?.stderr ?? "no answer")}`,
+  };
+}
+
 /** Reads nft's version and has the kernel check, in one transaction that is always dropped, one line for each feature. */
 export function probe(context: Context, options: ProbeOptions): Reading<ProbeResult> {
   const features = featuresOf(context.family);
   const input = printProbe(context.family, features);
-  const exec = (args: readonly string[], text?: string): Step => ({
-    kind: "exec",
-    tool: "nft",
-    args,
-    mayFail: true,
-    about: `probe for nftables mode, ${context.family.name}`,
-    ...(text === undefined ? {} : { input: [text] }),
-  });
+  const { family } = context;
   return {
-    steps: [exec(["--version"]), exec(["--check", "-f", "-"], input)],
+    steps: [checkStep(family, ["--version"]), checkStep(family, ["--check", "-f", "-"], input)],
     parse: ([version, check]) => {
       const faults = [...versionFaults(version), ...kernelFaults(context, options)];
       if (version?.exitCode === 0) faults.push(...featureFaults(features, check));
@@ -46,6 +54,17 @@ export function probe(context: Context, options: ProbeOptions): Reading<ProbeRes
 }
 
 // --- internal ---
+
+function checkStep(family: Family, args: readonly string[], text?: string): Step {
+  return {
+    kind: "exec",
+    tool: "nft",
+    args,
+    mayFail: true,
+    about: `probe for nftables mode, ${family.name}`,
+    ...(text === undefined ? {} : { input: [text] }),
+  };
+}
 
 interface Feature {
   readonly what: string;
@@ -112,6 +131,21 @@ function featuresOf(family: Family): readonly Feature[] {
       line: `add set TABLE commented { type ${nftType} ; comment "probe" ; }`,
     },
   ].map((feature) => ({ ...feature, line: feature.line.replace("TABLE", `${nft} ${SCRATCH}`) }));
+}
+
+function compactFeatures(family: Family): readonly Feature[] {
+  const four = family.name === "IPv4";
+  const [address, other] = four ? ["192.0.2.1", "192.0.2.2"] : ["2001:db8::1", "2001:db8::2"];
+  const what = "maps keyed by random numbers";
+  return (["address", "nodePort"] as const).flatMap((by) => {
+    const { key, value } = rule.indexedTypes(family, by, "tcp");
+    const start = by === "address" ? `${address} . ` : "";
+    return [
+      `add map TABLE ${by} { typeof ${key} : ${value} ; }`,
+      `add element TABLE ${by} { ${start}80 . 300 : ${other} . 8080 }`,
+      `add rule TABLE nat ${rule.dnatByIndex(family, by, "tcp", by, 3)}`,
+    ].map((line) => ({ what, option: "nft 1.0.6", line: line.replace("TABLE", `${family.nft} ${SCRATCH}`) }));
+  });
 }
 
 const HEAD_LINES = 6;

@@ -1,6 +1,6 @@
 /** The probe names what is missing, and finds nothing missing on this machine. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { probe } from "../../../src/backends/nftables/probe.ts";
+import { probe, probeCompact } from "../../../src/backends/nftables/probe.ts";
 import type { StepResult } from "../../../src/model/step.ts";
 import { testContext } from "../../model/context.ts";
 import { kernelMissing, Netns } from "./kernel.ts";
@@ -52,6 +52,15 @@ describe("probe", () => {
     expect(check([version, fine], true, [5, 4]).ok).toBe(true);
   });
 
+  test("an nft that refuses the compact layout says why, in one line", () => {
+    const stderr =
+      "/dev/stdin:7:9-20: Error: can not use variable sized data types (integer) in concat expressions\nadd map\n";
+    expect(probeCompact(context).parse([{ exitCode: 1, stdout: "", stderr }])).toBe(
+      "nft or the kernel does not take maps keyed by random numbers: /dev/stdin:7:9-20: Error: can not use variable sized data types (integer) in concat expressions",
+    );
+    expect(probeCompact(context).parse([fine])).toBeUndefined();
+  });
+
   const missing = kernelMissing();
   if (missing !== undefined) console.warn(`nftables probe against the kernel skipped: ${missing}`);
   test.skipIf(missing !== undefined).each(["IPv4", "IPv6"] as const)("against this kernel, %s", (family) => {
@@ -59,6 +68,8 @@ describe("probe", () => {
     try {
       const reading = probe(testContext("nftables", family), { skipKernelVersionCheck: false });
       expect(reading.parse(netns.run(reading.steps)).faults).toEqual([]);
+      const compact = probeCompact(testContext("nftables", family));
+      expect(compact.parse(netns.run(compact.steps))).toBeUndefined();
       expect(netns.exec(["nft", "list", "tables"]).stdout).toBe("");
     } finally {
       netns.close();
