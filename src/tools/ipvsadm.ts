@@ -1,5 +1,5 @@
-/** Lines of `ipvsadm -R` and `ipvsadm -Sn` (virtual and real servers), and the connection counts of /proc/net/ip_vs. */
-import { joinHostPort, parseIP } from "../model/ip.ts";
+/** Lines of `ipvsadm -R` and `ipvsadm -Sn` (virtual and real servers), and the connection counts of `ipvsadm -Ln --exact`. */
+import { joinHostPort } from "../model/ip.ts";
 import type { Protocol } from "../model/service.ts";
 
 /** What a virtual server is known by. */
@@ -78,23 +78,21 @@ export function parseServerLine(line: string): ServerLine | undefined {
 }
 
 /**
- * Active and inactive connections of every real server, keyed `serverKey real`, from /proc/net/ip_vs: six times as fast as
- * `ipvsadm -Ln` with 1,000 servers (measured), and it is read at every sync while something drains.
+ * Active and inactive connections of every real server, keyed `serverKey real`, from `ipvsadm -Ln --exact`. The faster
+ * /proc/net/ip_vs will not do: where two network namespaces have virtual servers the kernel leaves some out (seen on 6.1).
  */
-export function parseConnections(table: string): ReadonlyMap<string, number> {
+export function parseConnections(output: string): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   let server = "";
-  for (const line of table.split("\n")) {
+  for (const line of output.split("\n")) {
     const [first, second, , , active, inactive] = line.trim().split(/\s+/);
-    const place = second === undefined ? undefined : parseHexPlace(second);
     if (first === "->") {
       const sum = Number(active) + Number(inactive);
-      if (server !== "" && place !== undefined && Number.isFinite(sum)) counts.set(`${server} ${place}`, sum);
+      if (server !== "" && second !== undefined && Number.isFinite(sum)) counts.set(`${server} ${second}`, sum);
       continue;
     }
     const protocol = first?.toLowerCase();
-    const known = protocol === "tcp" || protocol === "udp" || protocol === "sctp";
-    server = known && place !== undefined ? `${protocol} ${place}` : "";
+    server = protocol === "tcp" || protocol === "udp" || protocol === "sctp" ? `${protocol} ${second}` : "";
   }
   return counts;
 }
@@ -113,20 +111,6 @@ function splitHostPort(text: string): { readonly ip: string; readonly port: numb
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):(\d+)$/.exec(text);
   const ip = match?.[1] ?? match?.[2];
   return ip === undefined ? undefined : { ip, port: Number(match?.[3]) };
-}
-
-/** `0A000001:0050` and `[fd00:0000:…:0001]:0050` as `10.0.0.1:80` and `[fd00::1]:80`. */
-function parseHexPlace(text: string): string | undefined {
-  const match = /^(?:\[([0-9a-fA-F:]+)\]|([0-9A-F]{8})):([0-9A-F]{4})$/.exec(text);
-  const [, six, four, port = ""] = match ?? [];
-  const ip =
-    six ??
-    four
-      ?.match(/../g)
-      ?.map((octet) => Number.parseInt(octet, 16))
-      .join(".");
-  const canonical = ip === undefined ? undefined : parseIP(ip);
-  return canonical === undefined ? undefined : joinHostPort(canonical, Number.parseInt(port, 16));
 }
 
 function printOptions(options: ServerOptions): string {

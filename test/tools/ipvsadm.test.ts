@@ -39,16 +39,16 @@ describe("ipvsadm lines", () => {
   });
 
   test("connections are active and inactive ones together", () => {
-    // /proc/net/ip_vs of kernel 6.1.
+    // Output of ipvsadm 1.31 -Ln --exact.
     const output = `IP Virtual Server version 1.2.1 (size=4096)
 Prot LocalAddress:Port Scheduler Flags
-  -> RemoteAddress:Port Forward Weight ActiveConn InActConn
-TCP  0A000001:0050 rr  persistent 30000 FFFFFFFF
-  -> 0A010001:1F90      Masq    1      2          3         
-FWM  00000001 rr 
-  -> 0A010002:1F90      Masq    1      9          9         
-TCP  [fd00:0000:0000:0000:0000:0000:0000:0001]:0050 rr 
-  -> [fd00:0000:0000:0000:0000:0000:0000:0002]:1F90      Masq    0      0          0         
+  -> RemoteAddress:Port           Forward Weight ActiveConn InActConn
+TCP  10.0.0.1:80 rr persistent 300
+  -> 10.1.0.1:8080                Masq    1      2          3         
+FWM  1 rr
+  -> 10.1.0.2:8080                Masq    1      9          9         
+TCP  [fd00::1]:80 rr
+  -> [fd00::2]:8080               Masq    0      0          0         
 `;
     expect([...parseConnections(output)]).toEqual([
       ["tcp 10.0.0.1:80 10.1.0.1:8080", 5],

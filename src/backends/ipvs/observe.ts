@@ -23,8 +23,8 @@ export function refresh(state: IpvsState): Reading<IpvsState> | undefined {
   if (state.draining.size === 0) return undefined;
   const step: ExecStep = {
     kind: "exec",
-    tool: "cat",
-    args: ["/proc/net/ip_vs"],
+    tool: "ipvsadm",
+    args: ["-Ln", "--exact"],
     mayFail: true,
     about: "connections of draining servers",
   };

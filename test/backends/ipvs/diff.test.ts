@@ -110,9 +110,9 @@ describe("a change costs few processes", () => {
 describe("graceful termination", () => {
   const key = "tcp 10.96.0.1:80 10.244.2.5:8080";
 
-  /** The state with connection counts as /proc/net/ip_vs would tell them. */
+  /** The state with connection counts as `ipvsadm -Ln --exact` would tell them. */
   function counted(state: IpvsState, connections: number): IpvsState {
-    const stdout = `TCP  0A600001:0050 rr\n  -> 0AF40205:1F90 Masq 0 ${connections} 0\n`;
+    const stdout = `TCP  10.96.0.1:80 rr\n  -> 10.244.2.5:8080 Masq 0 ${connections} 0\n`;
     const reading = ipvs.refresh?.(state, context);
     if (reading === undefined) throw new Error("nothing drains");
     return reading.parse([{ exitCode: 0, stdout, stderr: "" }]);
@@ -149,7 +149,7 @@ describe("graceful termination", () => {
 
   test("a server that the kernel's list lacks once still drains; one that stays away is forgotten", () => {
     const first = change(stateOf([web]), stateOf([webLess]), 0);
-    const empty = { exitCode: 0, stdout: "TCP  0A600001:0050 rr\n", stderr: "" };
+    const empty = { exitCode: 0, stdout: "TCP  10.96.0.1:80 rr\n", stderr: "" };
     const look = (state: IpvsState): IpvsState => {
       const next = ipvs.refresh?.(state, context)?.parse([empty]);
       if (next === undefined) throw new Error("nothing drains");

@@ -122,14 +122,13 @@ export class FakeKernel {
           .flatMap((s) => [s.create, ...[...s.entries].map((e) => `add ${s.create.split(" ")[1]} ${e}`)])
           .join("\n");
       case "ipvsadm":
+        if (args[0] === "-Ln") return this.#connectionTable();
         return [...this.#servers]
           .flatMap(([key, s]) => [
             `-A ${key} ${s.options}`,
             ...[...s.reals].map(([r, how]) => `-a ${key} -r ${r} ${how}`),
           ])
           .join("\n");
-      case "cat":
-        return this.#procTable();
       default: {
         const chains = [...(this.#tables[args[1] ?? ""]?.chains ?? [])];
         return [
@@ -142,18 +141,13 @@ export class FakeKernel {
     }
   }
 
-  /** IPv4 only; nobody has a connection. */
-  #procTable(): string {
-    const hex = (place: string): string => {
-      const [ip = "", port = ""] = place.split(":");
-      const octets = ip.split(".").map((o) => Number(o).toString(16).padStart(2, "0"));
-      return `${octets.join("")}:${Number(port).toString(16).padStart(4, "0")}`.toUpperCase();
-    };
+  /** Nobody has a connection. */
+  #connectionTable(): string {
     const protocols: Readonly<Record<string, string>> = { "-t": "TCP", "-u": "UDP", "--sctp-service": "SCTP" };
     return [...this.#servers]
       .flatMap(([key, { reals }]) => {
         const [flag = "", address = ""] = key.split(" ");
-        return [`${protocols[flag]}  ${hex(address)} rr`, ...[...reals.keys()].map((r) => `  -> ${hex(r)} Masq 0 0 0`)];
+        return [`${protocols[flag]}  ${address} rr`, ...[...reals.keys()].map((r) => `  -> ${r} Masq 0 0 0`)];
       })
       .join("\n");
   }
