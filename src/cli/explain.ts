@@ -42,7 +42,7 @@ const table: FlagTable = [
 
 export const command: CommandModule = {
   flags: table,
-  usage: "explain --from WHO --to WHERE [flags] | explain service NAMESPACE/NAME [flags]",
+  usage: "--from WHO --to WHERE [flags] | service NAMESPACE/NAME [flags]",
   about:
     "Walks the decision for one packet on this node: which Service and port it meets, which traffic policy, source ranges, " +
     "affinity, topology hints, masquerading and endpoints decide, or what drops or rejects it and why; each step with the " +
