@@ -1,4 +1,7 @@
-/** Explains every packet of the packet table, in each mode and family, and holds it against the fate of a real one there. */
+/**
+ * Every packet of the packet table, in each mode and family: explained, walked through the rule values, and both held
+ * against the fate of a real one there.
+ */
 import { describe, expect, test } from "bun:test";
 import { makeContexts, nodeIdentity, ruleGates } from "../../src/app/contexts.ts";
 import { decodeConfig } from "../../src/config/decode.ts";
@@ -25,6 +28,8 @@ import {
 import { type Mode, modes, type Packet, type Fate as RowFate, type Setting } from "../packets/row.ts";
 import { configuration } from "../packets/settings.ts";
 import { casesOf, table } from "../packets/table.ts";
+import { printExplained, printOutcomes } from "../walker/fate.ts";
+import { walked, walkerOf } from "../walker/walk.ts";
 
 const own = (family: FamilyName): readonly string[] => [
   nodeAddress[family],
@@ -134,6 +139,7 @@ function differences({ mode, compact, family }: Run): { readonly count: number; 
     const store = storeOf([...clusterObjects(), ...services.flatMap(serviceObjects)]);
     const context = contextOf(setting, mode, family, compact, store);
     const plan = makePlan(store.snapshot(), context);
+    const walk = walkerOf(plan, context);
     const here: Here = { localAddresses: new Set(own(family)), podCIDRs: store.node?.podCIDRs ?? [] };
     for (const { row, packet, fate } of casesOf(rows, mode, family)) {
       const service = placed.get(row)?.get(packet.to) as Placed;
@@ -145,6 +151,9 @@ function differences({ mode, compact, family }: Run): { readonly count: number; 
       const said = meets(verdict, family);
       const real = expected(fate, packet, said);
       count++;
+      const way = printOutcomes(walk(walked(verdict.packet, here)));
+      if (way !== printExplained(verdict.fate))
+        lines.push(`${row.name} | ${packet.from} → ${packet.to}: walked ${way}`);
       if (said !== real)
         lines.push(
           `${row.name} | ${to.protocol} ${packet.from} → ${packet.to} ${packet.door} ${packet.port ?? ""}: real ${real}, explained ${said}\n    ${verdict.steps.map((s) => s.text).join(" | ")}`,
@@ -154,7 +163,7 @@ function differences({ mode, compact, family }: Run): { readonly count: number; 
   return { count, lines };
 }
 
-describe("explain says where real packets ended", () => {
+describe("explain and the walk through the rules say where real packets ended", () => {
   for (const run of runs)
     test(`${run.mode}${run.compact ? ", compact" : ""} ${run.family}`, () => {
       const { count, lines } = differences(run);

@@ -1,21 +1,14 @@
 /** Random clusters and packets: the walk through a backend's rule values ends where `explain` says, in every mode. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { iptables } from "../../src/backends/iptables/index.ts";
-import { ipvs } from "../../src/backends/ipvs/index.ts";
-import { nftables } from "../../src/backends/nftables/index.ts";
 import { explainPacket } from "../../src/explain/explain.ts";
-import type { Here, Packet } from "../../src/explain/packet.ts";
-import { isLocal, nodeSource } from "../../src/explain/packet.ts";
+import { nodeSource } from "../../src/explain/packet.ts";
 import type { Context, ProxyMode } from "../../src/model/context.ts";
 import type { FamilyName } from "../../src/model/family.ts";
-import type { Plan } from "../../src/model/plan.ts";
 import { makePlan } from "../../src/model/planner.ts";
 import { Random } from "../model/random.ts";
 import { randomContext, randomPackets, randomSnapshot } from "./arbitrary.ts";
-import { type Outcomes, printExplained, printOutcomes, type Walked } from "./fate.ts";
-import { tablesOf, walkIptables } from "./iptables-mode.ts";
-import { ipvsTables, walkIpvs } from "./ipvs-mode.ts";
-import { tableOf, walkNftables } from "./nftables-mode.ts";
+import { printExplained, printOutcomes } from "./fate.ts";
+import { walked, walkerOf } from "./walk.ts";
 
 setDefaultTimeout(120_000);
 
@@ -28,36 +21,6 @@ const modes: readonly (readonly [ProxyMode, boolean])[] = [
   ["nftables", true],
   ["ipvs", false],
 ];
-
-type Walk = (packet: Walked) => Outcomes;
-
-function walkerOf(plan: Plan, context: Context): Walk {
-  switch (context.mode) {
-    case "iptables": {
-      const tables = tablesOf(iptables.desired(plan, context, undefined));
-      return (packet) => walkIptables({ tables }, packet);
-    }
-    case "nftables": {
-      const table = tableOf(nftables.desired(plan, context, undefined));
-      return (packet) => walkNftables(table, packet);
-    }
-    case "ipvs": {
-      const tables = ipvsTables(ipvs.desired(plan, context, undefined));
-      return (packet) => walkIpvs(tables, packet);
-    }
-  }
-}
-
-function walked({ from, to }: Packet, here: Here): Walked {
-  return {
-    saddr: from.ip,
-    daddr: to.ip,
-    protocol: to.protocol,
-    dport: to.port,
-    iif: from.kind === "node" ? "" : from.kind === "pod" ? "cbr0" : "eth0",
-    isLocal: (ip) => isLocal(ip, here),
-  };
-}
 
 for (const [mode, compact] of modes)
   for (const family of ["IPv4", "IPv6"] as FamilyName[])
@@ -85,7 +48,9 @@ for (const [mode, compact] of modes)
       // A comparison that never meets a refusal or an endpoint compares nothing.
       for (const kind of mode === "ipvs" ? ["dnat", "reject", "pass", "drop"] : ["dnat", "drop", "reject", "pass"])
         expect(kinds.get(kind) ?? 0).toBeGreaterThan(20);
-      console.log(`${mode} ${family}: ${[...kinds].map(([kind, n]) => `${n} ${kind}`).join(", ")}`);
+      console.log(
+        `${mode}${compact ? " compact" : ""} ${family}: ${[...kinds].map(([kind, n]) => `${n} ${kind}`).join(", ")}`,
+      );
     });
 
 test("the node speaks to itself from the address it speaks to", () => {
