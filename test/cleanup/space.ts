@@ -94,11 +94,16 @@ function makeAlternatives(dir: string, variant: "nft" | "legacy"): void {
     }
 }
 
-/** Resolves once `condition` holds; throws with `what` after `seconds`. */
-export async function until(what: string, condition: () => boolean | Promise<boolean>, seconds = 30): Promise<void> {
+/** Resolves once `condition` holds; throws with `what` and the end of the log after `seconds`. */
+export async function until(
+  what: string,
+  condition: () => boolean | Promise<boolean>,
+  log: () => string = () => "",
+  seconds = 30,
+): Promise<void> {
   const end = Date.now() + seconds * 1000;
   while (!(await condition())) {
-    if (Date.now() > end) throw new Error(`${what}: not within ${seconds} s`);
+    if (Date.now() > end) throw new Error(`${what}: not within ${seconds} s\n${log().slice(-3000)}`);
     await Bun.sleep(50);
   }
 }
