@@ -1,7 +1,7 @@
 /** Every command of README.md and CONTRIBUTING.md is executed, or checked for the reason that treatment.ts gives. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, statSync } from "node:fs";
-import { documents, root } from "./document.ts";
+import { documents, root, tableRows } from "./document.ts";
 import { treatmentOf, treatments } from "./treatment.ts";
 
 setDefaultTimeout(180_000);
@@ -84,6 +84,7 @@ describe.skipIf(!isRoot)("executed", () => {
 
   for (const { file, command } of commands) {
     const treatment = treatmentOf(command);
+    if (command.endsWith("--cleanup")) test("README.md: paths served", pathsAnswer);
     if (treatment === undefined || treatment.kind === "checked") continue;
     test(`${file}: ${command}`, async () => {
       if (treatment.kind === "background") {
@@ -97,7 +98,8 @@ describe.skipIf(!isRoot)("executed", () => {
         code: treatment.exit ?? 0,
         told: "",
       });
-      expect(out + err).not.toBe("");
+      // diff says nothing about equal things, as diff(1).
+      expect(out === "").toBe(command.startsWith("dist/kube-proxy diff "));
     });
   }
 
@@ -112,6 +114,29 @@ describe.skipIf(!isRoot)("executed", () => {
     }
   });
 });
+
+/** Each path of the README's table at the address of its row, asked within our namespace while the proxy runs. */
+async function pathsAnswer(): Promise<void> {
+  const wanted = tableRows(documents[0]?.text ?? "", "## Operations").flatMap(([where = "", paths = ""]) => {
+    const port = /^\w+BindAddress, `[\d.]+:(\d+)`$/.exec(where)?.[1];
+    const named = [...paths.matchAll(/`(\/[^`]*)`/g)].map((m) => m[1] ?? "");
+    return port === undefined
+      ? []
+      : named.map((path) => ({ url: `http://127.0.0.1:${port}${path}`, status: statusOf(path) }));
+  });
+  expect(wanted.length).toBeGreaterThan(8);
+  const script = `for (const url of ${JSON.stringify(wanted.map((w) => w.url))}) console.log((await fetch(url)).status)`;
+  const child = Bun.spawn(["ip", "netns", "exec", space, process.execPath, "-e", script], { stdout: "pipe" });
+  const statuses = (await child.stdout.text()).trim().split("\n").map(Number);
+  expect(wanted.map(({ url }, i) => ({ url, status: statuses[i] }))).toEqual([...wanted]);
+}
+
+/** What a GET gets. */
+function statusOf(path: string): number {
+  if (path === "/debug/flags/v") return 406;
+  // Only with enableProfiling.
+  return path.startsWith("/debug/pprof") ? 404 : 200;
+}
 
 function hasAll(command: string, words: string): boolean {
   return words.split(" ").every((word) => command.split(" ").includes(word));
