@@ -13,7 +13,7 @@ const only = (process.env["KP_CASES"] ?? "").split(",").filter((name) => name !=
 
 /** Plays the cases in one guest. Processes are slow there, the more so beside other guests: hence the patience. */
 function play(names: readonly string[]): Promise<GuestResult> {
-  process.env["KP_PATIENCE_MS"] ??= "60000";
+  process.env["KP_PATIENCE_MS"] ??= "120000";
   const cases = names.flatMap((name) => ["--case", name]);
   return runInGuest([process.execPath, "test/conformance/run.ts", "ipvs", ...cases], 2400);
 }
