@@ -27,7 +27,10 @@ export function sameFrontends(a: ServicePlan | undefined, b: ServicePlan | undef
   });
 }
 
-/** A cluster IP beats any other claim to the address (the API server hands each out once); then age decides, then the name. */
+/**
+ * Who has what two Services claim, so that every node decides alike and no tool sees a key twice (kubernetes#69599).
+ * A cluster IP beats any other claim to the address (the API server hands each out once); then age decides, then the name.
+ */
 export function settleClaims(plans: Iterable<ServicePlan>): Claims {
   const owners = new Map<string, Claimant>();
   const lost = new Map<string, Set<string>>();

@@ -18,22 +18,27 @@ export type HttpHandler = (request: Request, connection: Connection) => Response
 
 const nosniff = { "X-Content-Type-Options": "nosniff" };
 
+/** Text, with the headers that Go's http.Error sends. */
 export function plainAnswer(status: number, body: string, headers: Readonly<Record<string, string>> = {}): HttpAnswer {
   return { status, headers: { "Content-Type": "text/plain; charset=utf-8", ...nosniff, ...headers }, body };
 }
 
+/** `body`: JSON text. */
 export function jsonAnswer(status: number, body: string, headers: Readonly<Record<string, string>> = {}): HttpAnswer {
   return { status, headers: { "Content-Type": "application/json", ...nosniff, ...headers }, body };
 }
 
+/** Go's text for a path that nobody serves. */
 export function notFoundAnswer(): HttpAnswer {
   return plainAnswer(404, "404 page not found\n");
 }
 
+/** `allowed`: the methods, as the Allow header lists them. */
 export function methodNotAllowedAnswer(allowed: string): HttpAnswer {
   return plainAnswer(405, `405 method not allowed, use ${allowed}\n`, { Allow: allowed });
 }
 
+/** The answer as the object that the runtime sends. */
 export function respond(answer: HttpAnswer): Response {
   return new Response(answer.body, { status: answer.status, headers: { ...answer.headers } });
 }

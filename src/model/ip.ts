@@ -43,10 +43,12 @@ export function cidrContains(cidr: string, ip: string): boolean {
   return toNumber(network) >> shift === toNumber(ip) >> shift;
 }
 
+/** In 127.0.0.0/8, or ::1. `ip` is canonical. */
 export function isLoopback(ip: string): boolean {
   return ip.startsWith("127.") || ip === "::1";
 }
 
+/** 0.0.0.0 or ::, canonical. */
 export function isUnspecified(ip: string): boolean {
   return ip === "0.0.0.0" || ip === "::";
 }

@@ -12,6 +12,7 @@ export function dig(value: unknown, ...path: readonly string[]): unknown {
   return path.reduce<unknown>(field, value);
 }
 
+/** A string, also an empty one. */
 export function asText(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
@@ -21,10 +22,12 @@ export function asList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
+/** A whole number within both bounds; never a string of digits. */
 export function asInteger(value: unknown, min: number, max: number): number | undefined {
   return typeof value === "number" && Number.isInteger(value) && value >= min && value <= max ? value : undefined;
 }
 
+/** `true` or `false`; never a word or a number. */
 export function asBoolean(value: unknown): boolean | undefined {
   return typeof value === "boolean" ? value : undefined;
 }

@@ -6,7 +6,11 @@ import type { Endpoint, Fate, PortPlan, ServicePlan } from "./plan.ts";
 import type { ServicePort } from "./service.ts";
 import type { ServiceInput } from "./snapshot.ts";
 
-/** Undefined when the Service has no cluster IP of this family. */
+/**
+ * Every decision about one Service in one family; undefined when it has no cluster IP of this family. The two traffic
+ * policies are independent of each other (kubernetes#105470); a Local policy drops where only other nodes have endpoints and
+ * rejects where nobody has (kubernetes#121371).
+ */
 export function planService(input: ServiceInput, context: Context): ServicePlan | undefined {
   const { service } = input;
   const own = (ips: readonly string[]): readonly string[] => ips.filter((ip) => familyOf(ip) === context.family.name);

@@ -15,6 +15,7 @@ export function topologyCut(endpoints: readonly SliceEndpoint[], nodeName: strin
   return level((e) => e.zoneHints, zone) ? "zone" : "none";
 }
 
+/** Whether the endpoint is left when the cut is made; `none` leaves all. */
 export function withinCut(endpoint: SliceEndpoint, cut: TopologyCut, nodeName: string, zone: string): boolean {
   if (cut === "none") return true;
   return cut === "node" ? endpoint.nodeHints.includes(nodeName) : endpoint.zoneHints.includes(zone);

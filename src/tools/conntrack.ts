@@ -11,6 +11,7 @@ export interface UdpFlow {
   readonly replySport: number;
 }
 
+/** Arguments of `conntrack` that list the UDP flows of a family, one a line. */
 export function listUdpArgs(family: Family): readonly string[] {
   return ["-L", "-p", "udp", "-f", family.name.toLowerCase()];
 }

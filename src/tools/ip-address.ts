@@ -12,6 +12,7 @@ export function printAddressLine(line: AddressLine): string {
   return `addr ${line.verb} ${line.ip}/${line.ip.includes(":") ? 128 : 32} dev ${line.device}\n`;
 }
 
+/** The reverse of `printAddressLine`; undefined for anything else. */
 export function parseAddressLine(text: string): AddressLine | undefined {
   const match = /^addr (replace|del) ([0-9a-fA-F:.]+)\/(\d+) dev (\S+)\s*$/.exec(text);
   const [, verb, ip = "", bits, device = ""] = match ?? [];

@@ -25,6 +25,7 @@ export function section(table: string, body: readonly string[]): string[] {
   return [`*${table}\n`, ...body, "COMMIT\n"];
 }
 
+/** `input`: whole sections, in pieces; lines that no section names stay as they are in the kernel (`--noflush`). Time limit 120 s. */
 export function restoreStep(family: Family, input: readonly string[], about: string): ExecStep {
   const tool = `${family.iptables}-restore`;
   return { kind: "exec", tool, args: ["-w", lockWait, "--noflush"], input, timeoutMs: 120_000, about };

@@ -17,6 +17,7 @@ export function identifier(text: string): string {
   return text.replace(/[^A-Za-z0-9/_.-]/g, "_");
 }
 
+/** The verdict; `chain` is a chain name of ours. */
 export function goTo(chain: string): string {
   return `goto ${chain}`;
 }
@@ -50,6 +51,7 @@ export function dnatToOneOf(family: Family, protocol: Protocol, targets: readonl
   return `meta l4proto ${protocol} dnat ${family.nft} to numgen random mod ${targets.length} map { ${choices} }`;
 }
 
+/** To the only endpoint: no random number and no map, as kube-proxy does from 1.37. */
 export function dnatTo(protocol: Protocol, { ip, port }: Target): string {
   return `meta l4proto ${protocol} dnat to ${ip.includes(":") ? `[${ip}]` : ip}:${port}`;
 }
@@ -79,6 +81,7 @@ export function indexedTypes(
   return { key: indexedKey(family, by, protocol, 2), value: `${family.nft} daddr . ${protocol} dport` };
 }
 
+/** One of the chains with equal odds; for endpoints that must be remembered (session affinity). */
 export function goToOneOf(chains: readonly string[]): string {
   const choices = chains.map((chain, i) => `${i} : goto ${chain}`).join(", ");
   return `numgen random mod ${chains.length} vmap { ${choices} }`;
@@ -89,6 +92,7 @@ export function goToIfRemembered(family: Family, set: string, chain: string): st
   return `${family.nft} saddr @${set} goto ${chain}`;
 }
 
+/** Puts the sender into a dynamic set, or renews its timeout there. */
 export function remember(family: Family, set: string): string {
   return `update @${set} { ${family.nft} saddr }`;
 }
@@ -131,6 +135,7 @@ export function setMark(mark: number): string {
   return `meta mark set meta mark | ${hex(mark)}`;
 }
 
+/** Takes the mark off first: a packet that passes the stack twice (overlay networks) must not be masqueraded again. */
 export function masqueradeMarked(mark: number, random: boolean): string {
   return `meta mark & ${hex(mark)} != ${hex(0)} meta mark set meta mark ^ ${hex(mark)} masquerade${fully(random)}`;
 }

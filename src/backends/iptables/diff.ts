@@ -20,6 +20,10 @@ interface Changed {
   readonly after: RenderedService | undefined;
 }
 
+/**
+ * What changed between two states of one family, by identity of the rendered Services. Pure; `to` is what the kernel holds
+ * once the restore input of the result went in.
+ */
 export function diffStates(from: IptablesState, to: IptablesState): Difference {
   const changed = changedServices(from, to);
   const own = serviceChanges(changed);

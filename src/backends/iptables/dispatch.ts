@@ -33,6 +33,7 @@ export interface DispatchText {
 const firstDeletion = 0.18;
 const nextDeletion = 0.008;
 
+/** Restore input for one dispatch chain. `position`: in `dispatchChains`; a broken or much changed chain is written anew. */
 export function dispatchText(position: number, change: DispatchChange, to: IptablesState): DispatchText {
   const { table, chain } = dispatchChains[position] ?? { table: "nat", chain: "" };
   const size = to.dispatchRules[position] ?? 0;

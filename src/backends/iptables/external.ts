@@ -20,6 +20,10 @@ export function refusal(
   return [["-p", port.protocol], ...note, ...extra, ["-m", port.protocol, "--dport", String(number)], verdict];
 }
 
+/**
+ * External traffic to a port without endpoints is refused (dropped where only this node has none) in INPUT and FORWARD too: in
+ * OUTPUT alone, clients outside would wait (kubernetes#43969).
+ */
 export function refuseExternal(out: ServiceText, port: PortPlan): void {
   const fate = port.external === "drop" ? "drop" : "reject";
   for (const ip of [...port.externalIPs, ...port.loadBalancerIPs]) {
@@ -30,6 +34,7 @@ export function refuseExternal(out: ServiceText, port: PortPlan): void {
   out.send(dispatch.externalNoEndpoints, refusal(out, port, fate, [local], port.nodePort));
 }
 
+/** Everything of an exposed port that has endpoints: KUBE-EXT, KUBE-FW where there are source ranges, and what leads there. */
 export function renderExternal(out: ServiceText, port: PortPlan, names: PortChains): void {
   out.chain(names.external, externalRules(out, port, names));
   for (const ip of port.externalIPs) {
@@ -81,6 +86,7 @@ function renderLoadBalancer(out: ServiceText, port: PortPlan, names: PortChains)
   }
 }
 
+/** KUBE-FW: who may come goes on; what is left over is dropped in the filter table, by KUBE-PROXY-FIREWALL. */
 function firewallRules(out: ServiceText, port: PortPlan, names: PortChains): (readonly Words[])[] {
   const allow = (from: string): readonly Words[] => {
     return [["-s", from], ...out.note(`${port.name} loadbalancer IP`), jump(names.external)];

@@ -17,19 +17,22 @@ export type Fixed = Readonly<Record<Table, FixedTable>>;
 /** nfacct counters that the rules name; made by `setup`. */
 export const counters = { invalid: "ct_state_invalid_dropped_pkts", localhost: "localhost_nps_accepted_pkts" } as const;
 
+/** Target words: a chain of ours or a built-in verdict. */
 export function jump(chain: string): Words {
   return ["-j", chain];
 }
 
+/** `states`: comma-separated, as iptables-save orders them. */
 export function conntrackState(states: string): Words {
   return ["-m", "conntrack", "--ctstate", states];
 }
 
+/** Counts the packet in an nfacct object, which must exist when the rule is loaded. */
 export function counter(name: string): Words {
   return ["-m", "nfacct", "--nfacct-name", name];
 }
 
-/** Node ports are to answer on 127.0.0.1, which needs route_localnet. */
+/** Node ports are to answer on 127.0.0.1, which needs route_localnet; only where somebody may use it (kubernetes#90259). */
 export function servesLocalhost(context: Context): boolean {
   return (
     context.family.name === "IPv4" &&
@@ -38,6 +41,11 @@ export function servesLocalhost(context: Context): boolean {
   );
 }
 
+/**
+ * All rules that no Service adds. INVALID packets are dropped only where conntrack is strict about TCP windows: they would be
+ * forwarded untranslated and reset the connection (kubernetes#74839), but asymmetric routes need them (#94861, #117924).
+ * Masquerading picks random ports where the tool can: two connections that race for one port lose a packet (#78547).
+ */
 export function fixedRules(context: Context): Fixed {
   return {
     mangle: { chains: new Map([[canary, ""]]), tails: new Map(), jumps: [] },

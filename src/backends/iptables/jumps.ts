@@ -45,6 +45,7 @@ export function jumpRepairs(wanted: readonly string[], seen: ReadonlyMap<string,
   return { jumps, jumpsAdded };
 }
 
+/** The chain of a rule line that starts with a two-letter verb (`-A CHAIN …`). */
 export function chainOfLine(line: string): string {
   return line.slice(3, line.indexOf(" ", 3));
 }

@@ -14,11 +14,13 @@ export interface PortChains {
   readonly firewall: string;
 }
 
+/** kube-proxy's names, so that either takes over the other's chains: base32 of sha256 of name and protocol, 16 characters. */
 export function portChains(port: PortPlan): PortChains {
   const id = digest(port.name + port.protocol, 16);
   return { cluster: `KUBE-SVC-${id}`, local: `KUBE-SVL-${id}`, external: `KUBE-EXT-${id}`, firewall: `KUBE-FW-${id}` };
 }
 
+/** One chain for each endpoint of a port; the protocol is part of it, since one name may serve two. */
 export function endpointChain(port: PortPlan, endpoint: Endpoint): string {
   return `KUBE-SEP-${digest(port.name + port.protocol + joinHostPort(endpoint.ip, endpoint.port), 16)}`;
 }
@@ -52,6 +54,7 @@ export const canary = "KUBE-PROXY-CANARY";
 const serviceChain = /^KUBE-(FW|EXT|XLB|SVC|SVL|SEP)-[A-Z2-7]{16}$/;
 const ranks = ["FW", "EXT", "XLB", "SVC", "SVL", "SEP"];
 
+/** Belongs to a single Service, of this or an earlier kube-proxy: safe to delete when no Service of ours has it. */
 export function isServiceChain(name: string): boolean {
   return serviceChain.test(name);
 }

@@ -11,6 +11,10 @@ import { stepsOf } from "./steps.ts";
 /** Milliseconds between two looks at draining servers: soon at first, then at a quarter of the time they drain already. */
 const drainLook = { first: 1000, longest: 30_000 };
 
+/**
+ * `Backend.diff` of ipvs mode. TCP servers that go are set to weight 0 and stay in `state.draining` until they have no
+ * connection (kubernetes#57841), others go at once; while any drains, `againMs` is set. `now`: milliseconds since the epoch.
+ */
 export function diff(
   from: From<IpvsState, IpvsObserved>,
   to: IpvsState,

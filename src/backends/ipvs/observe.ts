@@ -12,6 +12,7 @@ import type { Reading } from "../backend.ts";
 import { chains, device, setName, setsOf, type Table } from "./names.ts";
 import type { Draining, IpvsObserved, IpvsState, ObservedReal, ObservedServer, ObservedSet } from "./state.ts";
 
+/** Device, addresses, virtual servers, sets and chains; a tool that fails counts as nothing found. */
 export function observe(context: Context): Reading<IpvsObserved> {
   const { family } = context;
   const steps = observeSteps(family);

@@ -8,6 +8,7 @@ import type { Difference, JumpDifference } from "./difference.ts";
 import { chains, device, tables } from "./names.ts";
 import type { IpvsState } from "./state.ts";
 
+/** In this order no packet meets a rule without its set, or an address without its virtual server. */
 export function stepsOf(difference: Difference, to: IpvsState): readonly Step[] {
   const { servers } = difference;
   const steps: (Step | undefined)[] = [
