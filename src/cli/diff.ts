@@ -29,7 +29,7 @@ export const command: CommandModule = {
   about:
     "Compares what the kernel holds with what it should hold, by chain, set and element: lines with - are in the kernel only, " +
     "lines with + are missing there. Both sides are printed by the same tools: the desired rules are loaded into an empty network namespace and read back. " +
-    "Nothing of this host is changed. Rules of others, session affinity and draining ipvs servers are passed over. Needs root. " +
+    "Nothing of this host is changed. Rules of others, session affinity, draining ipvs servers and emptied nftables chains that are about to go are passed over. Needs root. " +
     "Exit codes: 0 equal, 1 different, 2 it could not be told.",
   trouble: 2,
   run: async (parsed, output) => {

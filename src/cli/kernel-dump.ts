@@ -33,8 +33,10 @@ export function dumpSections(
   context: Context,
 ): { readonly kernel: readonly Section[]; readonly desired: readonly Section[] } {
   switch (context.mode) {
-    case "nftables":
-      return { kernel: nftSections(kernel.get("nft") ?? ""), desired: nftSections(desired.get("nft") ?? "") };
+    case "nftables": {
+      const wanted = nftSections(desired.get("nft") ?? "");
+      return { kernel: withoutCondemned(nftSections(kernel.get("nft") ?? ""), wanted), desired: wanted };
+    }
     case "iptables": {
       const both = tables.map((table) => iptablesPair(table, kernel, desired));
       return { kernel: both.flatMap((pair) => pair.kernel), desired: both.flatMap((pair) => pair.desired) };
@@ -66,6 +68,12 @@ function dumpSteps({ mode, family }: Context): readonly ExecStep[] {
       return [read("ipvsadm", "-Sn"), read("ipset", "save"), addresses, ...ipvsTables.map(save)];
     }
   }
+}
+
+/** Chains of Services that are gone are emptied at once and deleted a little later, when older kernels let them go. */
+function withoutCondemned(kernel: readonly Section[], desired: readonly Section[]): readonly Section[] {
+  const wanted = new Set(desired.map(({ name }) => name));
+  return kernel.filter(({ name, lines }) => lines.length > 0 || !/^chain .*\//.test(name) || wanted.has(name));
 }
 
 interface Pair {
