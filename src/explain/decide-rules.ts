@@ -1,14 +1,14 @@
 /** The decision in iptables and nftables mode: both follow the plan's fates; where they differ, it says so. */
 import { cidrContains } from "../model/ip.ts";
-import type { PortPlan } from "../model/plan.ts";
+import type { Plan, PortPlan } from "../model/plan.ts";
 import { isFromOutsideToLoopback, localnetDrop } from "./decide-unmatched.ts";
-import type { Knocked } from "./frontend.ts";
+import { answersNodePorts, findNodePort, isClusterIP, type Knocked } from "./frontend.ts";
 import { isLocal } from "./packet.ts";
 import { matchText, policyStep, topologyStep } from "./phrases.ts";
 import { type Answer, conclude, type Question, Trail } from "./trail.ts";
 
 /** A packet to an address and port of a Service. */
-export function decideByRules(at: Knocked, question: Question): Answer {
+export function decideByRules(at: Knocked, plan: Plan, question: Question): Answer {
   const trail = new Trail();
   const { naming } = question;
   const guarded = at.kind === "load-balancer IP" && isGuarded(at.port, question);
@@ -23,9 +23,9 @@ export function decideByRules(at: Knocked, question: Question): Answer {
     return refusal(trail, at, question, refused);
   }
   trail.add("match", matchText(at), naming.match(at, guarded));
-  if (denied) return denial(trail, at, question);
+  if (denied) return nodePortInstead(trail, at, plan, question) ?? denial(trail, at, question);
   if (guarded) trail.add("source ranges", allowedText(at.port, question), naming.ranges(at, false));
-  return at.kind === "cluster IP" ? internal(trail, at, question) : external(trail, at, question);
+  return at.kind === "cluster IP" ? internal(trail, at, question) : external(trail, at, plan, question);
 }
 
 // --- internal ---
@@ -124,16 +124,40 @@ function internal(trail: Trail, at: Knocked, question: Question): Answer {
   });
 }
 
-function external(trail: Trail, at: Knocked, question: Question): Answer {
+/** iptables: what source ranges keep out goes on through KUBE-SERVICES, where the number may be a node port too. */
+function nodePortInstead(trail: Trail, at: Knocked, plan: Plan, question: Question): Answer | undefined {
+  const { context, here, packet, naming } = question;
+  if (context.mode !== "iptables" || !answersNodePorts(context, here, at.ip)) return undefined;
+  const found = findNodePort(plan, packet.to);
+  if (found === undefined) return undefined;
+  const other = { ...found, ip: at.ip };
+  if (refusedFate(other, question) !== undefined) return undefined;
+  const text = `${packet.from.ip} is not in loadBalancerSourceRanges, but ${at.ip} is the node's own and the number is also a node port of ${other.port.name}, which has no ranges.`;
+  trail.add("source ranges", text, naming.match(other, false));
+  return external(trail, other, plan, question);
+}
+
+/** nftables marks by the address alone: one that is another Service's cluster IP too is masqueraded as such. */
+function markedAsClusterIP(at: Knocked, plan: Plan, { context, origin }: Question): boolean {
+  return context.mode === "nftables" && isClusterIP(plan, at.ip) && (context.masqueradeAll || origin.pod === false);
+}
+
+function external(trail: Trail, at: Knocked, plan: Plan, question: Question): Answer {
   const { port } = at;
   const { naming, origin, context } = question;
-  const end = (local: boolean, masqueraded: boolean): Answer =>
-    conclude(trail, at, question, {
+  const end = (local: boolean, marked: boolean): Answer => {
+    const byAddress = !marked && markedAsClusterIP(at, plan, question);
+    if (byAddress)
+      trail.add("masquerade", `${at.ip} is also a cluster IP, and the sender no pod: masqueraded after all.`, [
+        { tool: "nft", kind: "set", name: "cluster-ips", key: at.ip },
+      ]);
+    return conclude(trail, at, question, {
       endpoints: local ? port.localEndpoints : port.clusterEndpoints,
       local,
-      masqueraded,
+      masqueraded: marked || byAddress,
       hairpinEverywhere: context.mode === "iptables",
     });
+  };
   if (!port.externalLocal) {
     policyStep(trail, at, question);
     topologyStep(trail, at, question);

@@ -44,7 +44,7 @@ type At = Parameters<typeof decideByRules>[0];
 function decide(plan: Plan, question: Question, at: At | undefined): Answer {
   if (question.context.mode === "ipvs")
     return at === undefined ? decideNoServer(plan, question) : decideByServer(at, plan, question);
-  return at === undefined ? decideUnmatched(plan, question) : decideByRules(at, question);
+  return at === undefined ? decideUnmatched(plan, question) : decideByRules(at, plan, question);
 }
 
 /** Of the node itself: with the service addresses on the proxy's device, it speaks to them from themselves (ipvs). */

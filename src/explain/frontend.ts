@@ -70,17 +70,18 @@ export function servesLocalhost({ mode, family, localhostNodePorts, nodePorts }:
   return mode === "iptables" && family.name === "IPv4" && localhostNodePorts && (nodePorts.any || nodePorts.loopback);
 }
 
+/** Whether node ports answer on this address. */
+export function answersNodePorts(context: Context, here: Here, ip: string): boolean {
+  const { any, addresses } = context.nodePorts;
+  if (context.mode === "ipvs" || !any)
+    return addresses.includes(ip) || (servesLocalhost(context) && ip === "127.0.0.1");
+  return isLoopback(ip) ? servesLocalhost(context) : isLocal(ip, here);
+}
+
 // --- internal ---
 
 function addressKind(port: PortPlan, ip: string): FrontendKind | undefined {
   if (port.clusterIP === ip) return "cluster IP";
   if (port.loadBalancerIPs.includes(ip)) return "load-balancer IP";
   return port.externalIPs.includes(ip) ? "external IP" : undefined;
-}
-
-function answersNodePorts(context: Context, here: Here, ip: string): boolean {
-  const { any, addresses } = context.nodePorts;
-  if (context.mode === "ipvs" || !any)
-    return addresses.includes(ip) || (servesLocalhost(context) && ip === "127.0.0.1");
-  return isLoopback(ip) ? servesLocalhost(context) : isLocal(ip, here);
 }

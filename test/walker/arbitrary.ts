@@ -61,12 +61,26 @@ function odd(random: Random, raw: RawService, context: Context): RawService {
     ];
   const externalIPs = spec["externalIPs"] as readonly string[];
   if (externalIPs.length > 0 && random.chance(20)) spec["externalIPs"] = [...externalIPs, second[context.family.name]];
+  const ports = spec["ports"] as readonly Record<string, unknown>[];
+  // A port with the number of somebody's node port, and addresses that are the node's own or another Service's.
+  if (random.chance(12)) spec["ports"] = ports.map((port, i) => ({ ...port, port: 30000 + 2 * random.below(6) + i }));
+  const status = odderStatus(random, raw, context);
   const slices = raw.slices.map((slice) => {
     if (slice["addressType"] !== context.family.name || !random.chance(15)) return slice;
     const host = { addresses: [context.nodeIP], nodeName: "node-1", conditions: { ready: true } };
     return { ...slice, endpoints: [...(slice["endpoints"] as unknown[]), host] };
   });
-  return { service: { ...raw.service, spec }, slices };
+  return { service: { ...raw.service, spec, status }, slices };
+}
+
+function odderStatus(random: Random, { service }: RawService, context: Context): unknown {
+  const status = service["status"] as { loadBalancer: { ingress: readonly { ip: string; ipMode: string }[] } };
+  const { ingress } = status.loadBalancer;
+  if (ingress.length === 0 || !random.chance(30)) return status;
+  const four = context.family.name === "IPv4";
+  const shared = four ? "203.0.113.99" : "2001:db8:3::99";
+  const ip = random.pick([shared, shared, second[context.family.name], four ? "10.96.0.1" : "fd00:10:96::2"]);
+  return { loadBalancer: { ingress: [...ingress, { ip, ipMode: "VIP" }] } };
 }
 
 export function randomPackets(

@@ -12,7 +12,9 @@ import { walked, walkerOf } from "./walk.ts";
 
 setDefaultTimeout(120_000);
 
-const clusters = 60;
+/** CLUSTERS=400 for a long run; the seeds at the end once found differences. */
+const count = Number(process.env["CLUSTERS"] ?? 60);
+const seeds = [...Array.from({ length: count }, (_, i) => i + 1), 113, 317, 340];
 const packetsEach = 120;
 /** Mode, and whether it is nftables' compact layout. */
 const modes: readonly (readonly [ProxyMode, boolean])[] = [
@@ -24,11 +26,11 @@ const modes: readonly (readonly [ProxyMode, boolean])[] = [
 
 for (const [mode, compact] of modes)
   for (const family of ["IPv4", "IPv6"] as FamilyName[])
-    test(`${mode}${compact ? " compact" : ""} ${family}: ${clusters * packetsEach} packets end where explain says`, () => {
+    test(`${mode}${compact ? " compact" : ""} ${family}: ${seeds.length * packetsEach} packets end where explain says`, () => {
       const kinds = new Map<string, number>();
       const differences: string[] = [];
-      for (let seed = 1; seed <= clusters; seed++) {
-        const random = new Random(seed * 7919);
+      for (const seed of seeds) {
+        const random = new Random(seed * 15485863);
         const { context: standard, here } = randomContext(random, mode, family);
         const context: Context = { ...standard, gates: { nftablesCompact: compact } };
         const plan = makePlan(randomSnapshot(random, context), context);
