@@ -33,6 +33,15 @@ export class Netns {
     return { exitCode: child.exitCode, stdout: child.stdout.toString(), stderr: child.stderr.toString() };
   }
 
+  /** Starts a program that runs beside the test; it must end by itself. */
+  spawn(argv: readonly string[], input = "") {
+    return Bun.spawn(["nsenter", "-t", String(this.#holder.pid), "-n", "-m", ...argv], {
+      stdin: Buffer.from(input),
+      stdout: "ignore",
+      stderr: "pipe",
+    });
+  }
+
   /** Runs steps in order; throws at the first failure. */
   run(steps: readonly Step[]): readonly StepResult[] {
     return steps.map((step) => {
