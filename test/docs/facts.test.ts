@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { Glob } from "bun";
+import { promised } from "../../scripts/glibc-floor.ts";
 import { commands } from "../../src/cli/commands.ts";
 import { extraTopic, flags } from "../../src/cli/flags.ts";
 import { allGates } from "../../src/config/feature-gates.ts";
@@ -16,6 +17,7 @@ const sources = [...new Glob("src/**/*.ts").scanSync(root)].map((f) => readFileS
 
 /** Flags of other programs that the documents use. */
 const foreign: Readonly<Record<string, string>> = {
+  "--build-arg": "podman",
   "--write": "biome",
   "--no-audit": "npm",
   "--no-fund": "npm",
@@ -160,7 +162,7 @@ test("feature gates named exist, and every gate with an effect is named", () => 
 });
 
 test("variables and events named are in the code", () => {
-  const variables = readme.code.filter((c) => /^[A-Z][A-Z0-9]*_[A-Z0-9_]+$/.test(c));
+  const variables = readme.code.filter((c) => /^(?!CAP_)[A-Z][A-Z0-9]*_[A-Z0-9_]+$/.test(c));
   expect(variables).toContain("NOTIFY_SOCKET");
   const security = readFileSync(`${root}/test/security/environment.test.ts`, "utf8");
   expect(variables.filter((v) => !sources.includes(v) && !security.includes(v))).toEqual([]);
@@ -171,6 +173,32 @@ test("variables and events named are in the code", () => {
   const line = readme.text.split("\n").find((l) => l.startsWith("Events on the Node"));
   const events = [...(line ?? "").matchAll(/`([A-Z][A-Za-z]+)`/g)].map((m) => m[1] ?? "");
   expect([...new Set(events)].sort()).toEqual([...new Set(told)].sort());
+});
+
+test("capabilities are those that test/install measures, and those of the unit", () => {
+  const measured = readFileSync(`${root}/test/install/privileges.test.ts`, "utf8");
+  const needs = [...measured.matchAll(/^ {2}\["(\w+)", "(\w+)", \[([^\]]*)\]\],$/gm)].map(
+    ([, mode, variant, list = ""]) => ({
+      mode,
+      variant,
+      needs: [...list.matchAll(/\w+/g)].map(([name]) => `CAP_${name.toUpperCase()}`),
+    }),
+  );
+  expect(needs.length).toBe(3);
+  const rows = tableRows(readme.text, "## Security").filter((row) => row.length === 3);
+  for (const need of needs) {
+    const cell = rows.find(
+      ([mode, variant]) => mode === need.mode && (variant === need.variant || variant === "–"),
+    )?.[2];
+    expect([...(cell ?? "").matchAll(/CAP_\w+/g)].map(([name]) => name)).toEqual(need.needs);
+  }
+  const unit = readFileSync(`${root}/scripts/kube-proxy.service`, "utf8");
+  expect(unit).toContain(`\nCapabilityBoundingSet=${[...new Set(needs.flatMap((n) => n.needs))].join(" ")}\n`);
+});
+
+test("the promised glibc is the one that the release build checks", () => {
+  const told = /glibc (\d+\.\d+) or later/.exec(readme.text)?.[1] ?? "";
+  expect(Object.values(promised)).toEqual([told, told]);
 });
 
 test("the layout table has every folder of src", () => {

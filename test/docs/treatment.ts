@@ -24,6 +24,10 @@ export const treatments: readonly (readonly [RegExp, Treatment])[] = [
   [/^promtool /, run],
   [/^dist\/kube-proxy --manifests /, { kind: "background" }],
   [/^dist\/kube-proxy /, run],
+  [/^scripts\/build --all$/, checked("test/release runs it")],
+  [/^scripts\/install /, checked("test/install runs it over a copy of /etc")],
+  [/^kube-proxy doctor --config \/etc\//, checked("it needs what scripts/install made; the same command is run above")],
+  [/^podman build /, checked("it needs a registry")],
   [/^(kubectl|systemctl|journalctl) /, checked("it needs a cluster, or a machine with systemd")],
 ];
 
