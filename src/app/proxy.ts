@@ -13,9 +13,9 @@ import type { SyncReport } from "../model/report.ts";
 import type { ChildProcesses } from "./child-processes.ts";
 import { watchConfigFile } from "./config-changes.ts";
 import { type ContextInputs, type Contexts, makeContexts } from "./contexts.ts";
-import { DriftWatch, type ForeignChange } from "./drift-watch.ts";
 import type { ProxyEvents } from "./events.ts";
 import { Exit } from "./exit.ts";
+import { watchForeignChanges } from "./foreign-changes.ts";
 import { removeLeftovers } from "./leftovers.ts";
 import { listen } from "./listen.ts";
 import { LocalhostNodePorts } from "./localhost-node-ports.ts";
@@ -23,9 +23,9 @@ import { localhostSamples } from "./localhost-samples.ts";
 import type { RootLog } from "./log.ts";
 import { SyncLoop } from "./loop.ts";
 import { makeLoop, type RunSteps } from "./modes.ts";
-import { Monitor } from "./monitor.ts";
 import { ProxyNews } from "./news.ts";
 import { nodeChange } from "./node-change.ts";
+import { PortClashes } from "./port-clashes.ts";
 import type { Servers } from "./servers.ts";
 import type { Feed } from "./source.ts";
 import type { ProxyStatus } from "./status.ts";
@@ -71,6 +71,7 @@ class RunningProxy {
   readonly #cleaners: ReadonlyMap<FamilyName, ConntrackCleaner>;
   readonly #checks: ReadonlyMap<FamilyName, ReturnType<typeof createCheckPorts>>;
   readonly #news: ProxyNews;
+  readonly #clashes: PortClashes;
   readonly #localhost: ReadonlyMap<FamilyName, LocalhostNodePorts>;
   readonly #ended = Promise.withResolvers<void>();
   readonly #closers: (() => void)[] = [];
@@ -80,6 +81,7 @@ class RunningProxy {
   constructor(inputs: ProxyInputs) {
     this.#in = inputs;
     this.#news = new ProxyNews(inputs);
+    this.#clashes = new PortClashes(inputs);
     this.#inputs = inputs.inputs;
     const { config, log, status, servers, store, run } = inputs;
     this.#loops = inputs.contexts.list.map((context) => makeLoop(context, { run, now: Date.now }));
@@ -168,6 +170,8 @@ class RunningProxy {
     this.#checks.get(family)?.update(checkTargets(plan), checkAddresses(context.family, context.nodePorts));
     this.#cleaners.get(family)?.after(plan, context, report.full);
     this.#localhost.get(family)?.follow(applied);
+    // Node ports are the same in both families.
+    if (context === this.#loops[0]?.context) this.#clashes.follow(applied);
     if (!this.#ready && [...status.families.values()].every((f) => f.report?.ok === true)) this.#becomeReady();
   }
 
@@ -237,24 +241,15 @@ class RunningProxy {
       this.#replan({ ...this.#inputs, localAddresses: list.map((a) => a.ip) });
     const addresses = new AddressWatch(this.#in.localAddresses, { log, onChange });
     this.#closers.push(() => addresses.close());
-    const watch = new DriftWatch(config.mode);
-    const monitor = new Monitor({
-      log,
-      onEvent: (event) => {
-        const change = watch.feed(event, (pid, name) => this.#in.children.includes(pid, name));
-        if (change !== undefined) this.#foreignChange(change);
-      },
-    });
-    this.#closers.push(() => monitor.close());
-  }
-
-  #foreignChange(change: ForeignChange): void {
-    const by = `process ${change.pid} (${change.process})`;
-    for (const { context } of this.#loops) {
-      const own = change.drift.filter((d) => d.family === context.family.name);
-      if (own.length > 0) this.#loop.repair(context.family.name, own, by);
-    }
-    if (change.suspect) void this.#loop.inspect();
+    this.#closers.push(
+      watchForeignChanges({
+        mode: config.mode,
+        log,
+        children: this.#in.children,
+        repair: (family, drift, by) => this.#loop.repair(family, drift, by),
+        look: (by) => this.#loop.inspect(by),
+      }),
+    );
   }
 }
 

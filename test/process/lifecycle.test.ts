@@ -203,6 +203,31 @@ describe.skipIf(!fit)("lifecycle", () => {
     expect(nftTable()).toBe("");
   });
 
+  test("a node port that a process listens on is programmed, and both parties are named (kubernetes#76892)", async () => {
+    const api = setUp();
+    const victim = Bun.serve({ hostname: "0.0.0.0", port: 30099, reusePort: false, fetch: () => new Response("mine") });
+    api.apply(
+      service("np", {
+        clusterIP: "10.96.0.30",
+        type: "NodePort",
+        ports: [{ port: 80, protocol: "TCP", nodePort: 30099 }],
+      }),
+    );
+    const run = await running(api);
+    await until(
+      () => /30099\/tcp/.test(run.log()),
+      () => run.log(),
+    );
+    expect(run.log()).toMatch(new RegExp(`ns/np.*30099/tcp.*pid ${process.pid}`));
+    await until(
+      () => api.events().some((e) => e["reason"] === "NodePortInUse"),
+      () => run.log(),
+    );
+    expect(nftTable()).toMatch(/tcp \. 30099/);
+    await victim.stop(true);
+    await run.stop();
+  });
+
   test("the health check port of a Service: weight header, 503 without local endpoints, closed when it goes", async () => {
     const api = setUp();
     const lb = service("lb", {
