@@ -15,6 +15,7 @@ import type { CommandModule, Output } from "./commands.ts";
 import { dumpSections, readDump } from "./kernel-dump.ts";
 import { outputFlag, outputOf } from "./output-flag.ts";
 import { strayWords } from "./parse.ts";
+import { type Progress, showProgress } from "./progress.ts";
 import { openScratchNamespace, type ScratchNamespace } from "./scratch-namespace.ts";
 import { type Machine, readSituation, type Situation } from "./situation.ts";
 import { situationFlags } from "./situation-flags.ts";
@@ -38,8 +39,10 @@ export const command: CommandModule = {
     const form = outputOf(parsed);
     if (process.getuid?.() !== 0) throw new Trouble("reading the kernel's rules needs root: run it with sudo");
     const machine = (config: Situation["config"]) => thisMachine(config, output);
+    const progress = showProgress(output);
+    progress.say("Reading the objects");
     const situation = await readSituation({ name: "diff", table, parsed, output, machine });
-    const found = await compareAll(situation);
+    const found = await compareAll(situation, progress).finally(progress.done);
     output.out(form === "json" ? jsonText(situation, found) : found.map(familyText).join(""));
     const equal = found.every(({ differences }) => differences.length === 0);
     if (form === "text" && !equal) output.err(`kube-proxy diff: ${summary(found)}\n`);
@@ -67,25 +70,32 @@ async function thisMachine(config: Situation["config"], output: Output): Promise
   };
 }
 
-async function compareAll({ contexts, snapshot }: Situation): Promise<readonly FamilyDifference[]> {
+async function compareAll({ contexts, snapshot }: Situation, progress: Progress): Promise<readonly FamilyDifference[]> {
   const scratch = await openScratchNamespace();
   try {
     const found: FamilyDifference[] = [];
     const sysctls = new Set<string>();
-    for (const context of contexts) found.push(await compareFamily(context, snapshot, scratch, sysctls));
+    for (const context of contexts) found.push(await compareFamily(context, snapshot, { scratch, progress, sysctls }));
     return found;
   } finally {
     scratch.close();
   }
 }
 
-/** `told`: sysctls that another family has compared; grows. */
+interface Comparison {
+  readonly scratch: ScratchNamespace;
+  readonly progress: Progress;
+  /** Those that another family has compared; grows. */
+  readonly sysctls: Set<string>;
+}
+
 async function compareFamily(
   base: Context,
   snapshot: Snapshot,
-  scratch: ScratchNamespace,
-  told: Set<string>,
+  { scratch, progress, sysctls: told }: Comparison,
 ): Promise<FamilyDifference> {
+  const { name } = base.family;
+  progress.say(`${name}: reading the kernel`);
   const kernel = await readDump(base, runSteps);
   // Whether packets are counted was found out when the rules were written; trying it here would change the kernel.
   const nfacct = base.mode === "iptables" && [...kernel.values()].some((text) => text.includes("--nfacct-name"));
@@ -96,7 +106,9 @@ async function compareFamily(
   await scratch.run(setup);
   const observed = reading.parse(await scratch.run(reading.steps));
   const wanted = backend.desired(makePlan(snapshot, context), context, undefined);
+  progress.say(`${name}: loading the desired rules of ${snapshot.services.size} Services into an empty namespace`);
   await scratch.run(backend.diff({ kind: "observed", observed }, wanted, context, 0).steps);
+  progress.say(`${name}: reading them back and comparing`);
   const sections = dumpSections(kernel, await readDump(context, scratch.run), context);
   const sysctls = sysctlSections(
     setup.flatMap((step) => (step.kind === "sysctl" && !told.has(step.name) ? [step] : [])),

@@ -10,7 +10,8 @@ export function standardOutput(): Output {
   return {
     out: (text) => writeAll(1, text),
     err: (text) => writeAll(2, text),
-    width: process.stdout.isTTY ? process.stdout.columns : 80,
+    // A serial console has no size: 0 columns.
+    width: process.stdout.isTTY ? process.stdout.columns || 80 : 80,
   };
 }
 

@@ -183,6 +183,19 @@ test.skipIf(process.getuid?.() !== 0)(
   },
 );
 
+test.skipIf(unavailable !== undefined || Bun.which("script") === null)(
+  "on a terminal it says what it is doing, and wipes that away",
+  async () => {
+    const net = await Net.open();
+    closers.push(() => net.close());
+    const command = [...program, "diff", "--mode", "nftables", "--family", "4", "--manifests", manifests].join(" ");
+    const { out } = await sh(net.enter(["script", "-qec", command, "/dev/null"]));
+    expect(out).toContain("\r\x1b[KIPv4: loading the desired rules of 3 Services");
+    expect(out.slice(0, out.indexOf("--- kernel"))).toEndWith("\r\x1b[K");
+    expect((await diff(net, "nftables")).err).not.toContain("loading");
+  },
+);
+
 const noGuest = guestUnavailable();
 if (noGuest !== undefined) console.warn(`diff: ipvs test skipped: ${noGuest}`);
 test.skipIf(noGuest !== undefined)(
