@@ -5,6 +5,8 @@
   const everyMs = 5000;
   let services = { q: "", offset: 0, matching: 0 };
   const open = new Set();
+  /** When the families were last synced. */
+  let synced = "";
 
   /** An element with attributes and children; strings become text. */
   function make(tag, attributes = {}, ...children) {
@@ -258,8 +260,10 @@
       const [status, history] = await Promise.all([read("/status.json"), read("/history.json")]);
       showStatus(status);
       showHistory(history);
-      // A table that somebody reads is not moved under their eyes.
-      if (open.size === 0 && services.offset <= 100) await showServices(false);
+      // Only a sync changes the table, and one that somebody reads is not moved under their eyes.
+      const stamp = status.families.map((f) => f.lastSync?.finishedAt).join();
+      if (stamp !== synced && open.size === 0 && services.offset <= 100) await showServices(false);
+      synced = stamp;
     } catch {
       lost();
     }

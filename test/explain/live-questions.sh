@@ -1,6 +1,6 @@
-# Writes the rules of MANIFESTS in MODE into this network namespace and explains packets with --live; one line an answer.
+# Writes the rules of MANIFESTS in MODE (with GATES) into this network namespace and explains packets with --live; one line an answer.
 set -eu
-proxy() { "$BUN" src/main.ts "$@" --manifests "$MANIFESTS" --mode "$MODE" --cluster-cidr 10.244.0.0/16,fd00:10:244::/56 --nodeport-addresses primary; }
+proxy() { "$BUN" src/main.ts "$@" --manifests "$MANIFESTS" --mode "$MODE" --cluster-cidr 10.244.0.0/16,fd00:10:244::/56 --nodeport-addresses primary ${GATES:+--feature-gates "$GATES"}; }
 ask() { # NAME FROM TO [CODE]
   set +e
   answer=$(proxy explain --live --from "$2" --to "$3" --output json); code=$?

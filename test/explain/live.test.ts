@@ -30,22 +30,35 @@ function found(out: string, question: string): readonly string[] {
 
 const script = join(import.meta.dir, "live-questions.sh");
 
-async function ask(mode: "iptables" | "nftables" | "ipvs"): Promise<string> {
+type Mode = "iptables" | "nftables" | "ipvs";
+
+async function ask(mode: Mode, gates: string): Promise<string> {
   const manifests = writeManifests();
   try {
     // The guest's /tmp is its own: what the test wrote is found under another name there.
     const folder = mode === "ipvs" ? manifests.folder.replace(/^\/tmp\//, "/run/host-tmp/") : manifests.folder;
     const command = mode === "ipvs" ? ["scripts/uml", "bash", script] : ["unshare", "-n", "-m", "bash", script];
-    return await output(command, { MODE: mode, MANIFESTS: folder, BUN: process.execPath, UML_TIMEOUT: "160" });
+    return await output(command, {
+      MODE: mode,
+      GATES: gates,
+      MANIFESTS: folder,
+      BUN: process.execPath,
+      UML_TIMEOUT: "160",
+    });
   } finally {
     manifests.remove();
   }
 }
 
 describe.skipIf(!isRoot)("explain --live", () => {
-  for (const mode of ["iptables", "nftables", "ipvs"] as const)
-    test.skipIf(mode === "ipvs" && !guest)(mode, async () => {
-      const out = await ask(mode);
+  for (const [mode, gates] of [
+    ["iptables", ""],
+    ["nftables", ""],
+    ["nftables", "KubeProxyNFTablesCompact=true"],
+    ["ipvs", ""],
+  ] as const satisfies readonly (readonly [Mode, string])[])
+    test.skipIf(mode === "ipvs" && !guest)(`${mode} ${gates}`, async () => {
+      const out = await ask(mode, gates);
       for (const question of ["pod", "outside", "node", "denied", "refused"]) {
         const objects = found(out, question);
         expect([question, objects.length > 0]).toEqual([question, true]);
