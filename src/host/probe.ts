@@ -13,11 +13,12 @@ export interface ProbeOptions extends RunOptions {
   readonly procRoot?: string;
 }
 
-/** The kernel's side and the tools' side of one family. */
+/** Whether a family can be done at all: the kernel's side, and that of iptables where it is used. */
 export async function probeFamily(mode: ProxyMode, family: Family, options: ProbeOptions = {}): Promise<Support> {
   const kernel = kernelSupport(family, options);
   if (!kernel.ok) return kernel;
-  return mode === "nftables" ? probeNftables(family, options) : probeIptables(family, options);
+  // nft and its expressions are asked for by the backend's own probe, which names all that is missing.
+  return mode === "nftables" ? kernel : probeIptables(family, options);
 }
 
 /** IPv6 counts as absent when the kernel has none, or when it is switched off and no interface has an address. */
@@ -40,64 +41,6 @@ async function probeIptables(family: Family, options: ProbeOptions): Promise<Sup
   } catch (error) {
     return failed(error);
   }
-}
-
-/** What the rules of nftables mode need, each with the kernel option that brings it. */
-function expressions(family: Family): readonly { readonly rule: string; readonly option: string }[] {
-  const { nft, bits } = family;
-  return [
-    { rule: "fib daddr type local accept", option: `nft fib (CONFIG_NFT_FIB_IPV${bits === 32 ? 4 : 6})` },
-    { rule: "ct state new ct mark 0 accept", option: "nft ct (CONFIG_NFT_CT)" },
-    { rule: "numgen random mod 2 vmap { 0 : accept, 1 : drop }", option: "nft numgen (CONFIG_NFT_NUMGEN)" },
-    { rule: "meta mark set meta mark or 0x1", option: "nft meta (CONFIG_NF_TABLES)" },
-    {
-      rule: `${nft} daddr . meta l4proto . th dport { ${family.unspecified} . tcp . 80 } accept`,
-      option: "nft sets (CONFIG_NF_TABLES)",
-    },
-    { rule: "reject", option: `nft reject (CONFIG_NFT_REJECT_IPV${bits === 32 ? 4 : 6})` },
-    { rule: "masquerade fully-random", option: "nft masquerade (CONFIG_NFT_MASQ)" },
-  ];
-}
-
-/**
- * `nft --check` sends the batch to the kernel and lets it abort. One call when all is well; after a failure one per
- * expression to name the culprit. Our table's name is not used: a chain of another type may be in it.
- */
-async function probeNftables(family: Family, options: ProbeOptions): Promise<Support> {
-  const all = expressions(family);
-  try {
-    await check(
-      family,
-      all.map((expression) => expression.rule),
-      options,
-    );
-    return { ok: true };
-  } catch (error) {
-    const missing: string[] = [];
-    for (const { rule, option } of all) {
-      try {
-        await check(family, [rule], options);
-      } catch {
-        missing.push(option);
-      }
-    }
-    if (missing.length === 0 || missing.length === all.length) return failed(error);
-    return { ok: false, reason: `the kernel or nft lacks ${missing.join(", ")}` };
-  }
-}
-
-function check(family: Family, rules: readonly string[], options: ProbeOptions): Promise<unknown> {
-  const table = `${family.nft} kube-proxy-probe`;
-  const masquerades = rules.some((rule) => rule.startsWith("masquerade"));
-  const lines = [
-    `add table ${table}`,
-    `add chain ${table} filter { type filter hook forward priority 0; }`,
-    ...(masquerades ? [`add chain ${table} nat { type nat hook postrouting priority 100; }`] : []),
-    ...rules.map((rule) => `add rule ${table} ${rule.startsWith("masquerade") ? "nat" : "filter"} ${rule}`),
-  ];
-  const input = [`${lines.join("\n")}\n`];
-  const step = { kind: "exec", tool: "nft", args: ["--check", "-f", "-"], input, about: "nftables probe" } as const;
-  return runSteps([step], options);
 }
 
 function failed(error: unknown): Support {

@@ -44,28 +44,6 @@ describe("the tools", () => {
       reason: "ip6tables (IPv6 probe) failed with exit code 3; cannot initialize: Address family not supported",
     });
   });
-
-  test("nft without fib names the kernel option", async () => {
-    const dir = scripts({
-      nft: "grep -q fib && { echo 'Error: Could not process rule: No such file or directory' >&2; exit 1; }; exit 0",
-    });
-    expect(await probeFamily("nftables", IPv6, { procRoot, toolDirs: [dir] })).toEqual({
-      ok: false,
-      reason: "the kernel or nft lacks nft fib (CONFIG_NFT_FIB_IPV6)",
-    });
-  });
-
-  test("nft that always fails, or is missing, is told as it is", async () => {
-    const broken = scripts({ nft: "echo 'netlink: Operation not permitted' >&2; exit 1" });
-    expect(await probeFamily("nftables", IPv4, { procRoot, toolDirs: [broken] })).toEqual({
-      ok: false,
-      reason: "nft (nftables probe) failed with exit code 1; netlink: Operation not permitted",
-    });
-    expect(await probeFamily("nftables", IPv4, { procRoot, toolDirs: [temporaryDir()] })).toEqual({
-      ok: false,
-      reason: 'nft (nftables probe) is not installed: install the package "nftables"',
-    });
-  });
 });
 
 const reason = missing("nft", "iptables", "ip6tables");
@@ -85,10 +63,6 @@ describe.skipIf(reason !== undefined)("in a kernel", () => {
     ["nftables", IPv6],
   ] as const)("%s %o works", async (mode, family) => {
     expect(await probeFamily(mode, family, { toolDirs: [ns.toolDir] })).toEqual({ ok: true });
-  });
-
-  test("nothing of the nftables probe is left", async () => {
-    expect(await ns.run(["nft", "list", "tables"])).not.toContain("kube-proxy");
   });
 
   test("IPv6 switched off in the namespace", async () => {
