@@ -23,6 +23,7 @@ export const treatments: readonly (readonly [RegExp, Treatment])[] = [
   [/^npx bun test\/\S+\.ts/, run],
   [/^promtool /, run],
   [/^dist\/kube-proxy --manifests /, { kind: "background" }],
+  [/^dist\/kube-proxy diff .* --masquerade-all$/, { kind: "run", exit: 1 }],
   [/^dist\/kube-proxy /, run],
   [/^scripts\/build --all$/, checked("test/release runs it")],
   [/^scripts\/install /, checked("test/install runs it over a copy of /etc")],
