@@ -6,6 +6,7 @@ import { objectText } from "../explain/object-text.ts";
 import { type Destination, type Here, hereOf, readDestination, readSource } from "../explain/packet.ts";
 import { explainService } from "../explain/service-page.ts";
 import type { Verdict } from "../explain/verdict.ts";
+import { localAddresses } from "../host/addresses.ts";
 import { runSteps } from "../host/run.ts";
 import type { Context } from "../model/context.ts";
 import type { FamilyName } from "../model/family.ts";
@@ -104,7 +105,7 @@ async function packetVerdict(parsed: ParsedFlags, output: Output): Promise<numbe
     throw new Trouble("--live reads the kernel's rules, which needs root: run it with sudo");
   const situation = await situationOf(parsed, output);
   const { to, context, plan } = destinationOf(textFlag(parsed, "to"), situation);
-  const here = hereIn(situation, context, live);
+  const here = hereIn(situation, context, live ? (await localAddresses()).map(({ ip }) => ip) : []);
   const from = readSource(textFlag(parsed, "from", "pod"), to, plan, context, here);
   if (!from.ok) throw new ConfigError([fault("", "--from", undefined, from.problem)]);
   const verdict = explainPacket(plan, context, { from: from.value, to }, here);
@@ -157,14 +158,12 @@ function destinationOf(text: string, { contexts, snapshot, objects }: Situation)
   throw new Trouble(`${key} has no port ${wanted ?? ""} here; it has: ${known.join(", ") || "none"}`);
 }
 
-function hereIn({ snapshot, contexts }: Situation, context: Context, live: boolean): Here {
-  const { localAddresses } = hereOf(context);
-  const others = contexts.flatMap((one) => [...hereOf(one).localAddresses]);
-  const own = live ? [] : (snapshot.node?.addresses ?? []);
-  return {
-    localAddresses: new Set([...localAddresses, ...others, ...own]),
-    podCIDRs: snapshot.node?.podCIDRs ?? [],
-  };
+/** `found`: the addresses of this machine, where it was asked. */
+function hereIn({ snapshot, contexts }: Situation, context: Context, found: readonly string[]): Here {
+  const known = [context, ...contexts].flatMap((one) => [...hereOf(one).localAddresses]);
+  // Without a look at the machine its Node says what it has.
+  const own = found.length > 0 ? found : (snapshot.node?.addresses ?? []);
+  return { localAddresses: new Set([...known, ...own]), podCIDRs: snapshot.node?.podCIDRs ?? [] };
 }
 
 async function lookFor(verdict: Verdict, { family }: Context): Promise<ReadonlyMap<string, Presence>> {
