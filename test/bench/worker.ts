@@ -20,6 +20,7 @@ export type Figures = Record<string, number>;
 const input: WorkerInput = JSON.parse(process.argv[2] ?? "{}");
 const dir = mkdtempSync("/tmp/kp-bench-");
 const socket = `${dir}/api.sock`;
+let current: Bun.Subprocess | undefined;
 const kubeconfig = `${dir}/kubeconfig`;
 
 console.log(JSON.stringify(await main()));
@@ -88,6 +89,7 @@ async function start(figures: Figures, prefix = "first"): Promise<Bun.Subprocess
   const began = Date.now();
   const args = ["--config", `${dir}/config.yaml`, "--hostname-override", "node-1"];
   const proxy = Bun.spawn([input.binary, ...args], { stdout: Bun.file(`${dir}/log`), stderr: Bun.file(`${dir}/log`) });
+  current = proxy;
   await until(async () => (await lastSync()) > began, 900_000);
   figures[`${prefix}_sync_ms`] = (await lastSync()) - began;
   const usage = usageOf(proxy.pid);
@@ -187,6 +189,7 @@ function raw(): Figures {
 async function stop(proxy: Bun.Subprocess): Promise<void> {
   proxy.kill("SIGTERM");
   const timer = setTimeout(() => proxy.kill("SIGKILL"), 5_000);
+  current = undefined;
   await proxy.exited;
   clearTimeout(timer);
 }
@@ -229,7 +232,7 @@ async function metric(pattern: RegExp): Promise<number> {
 async function until(condition: () => Promise<boolean>, limitMs: number): Promise<void> {
   const end = performance.now() + limitMs;
   while (!(await condition())) {
-    if (performance.now() > end)
+    if (performance.now() > end || (current?.exitCode ?? null) !== null)
       throw new Error(`gave up after ${limitMs} ms; log: ${(await Bun.file(`${dir}/log`).text()).slice(-1500)}`);
     await Bun.sleep(100);
   }
