@@ -26,20 +26,31 @@ export function explainPacket(plan: Plan, context: Context, packet: Packet, here
     virtualSource: context.mode === "ipvs" && isVirtual(plan, context, asked.from.ip),
   };
   const frontend = findFrontend(plan, context, here, asked.to);
-  const answer = decide(plan, question, frontend && { ...frontend, ip: asked.to.ip });
+  const at = frontend && { ...frontend, ip: asked.to.ip };
+  const answer = decide(plan, question, at);
+  const conflict = at === undefined ? undefined : conflictOf(plan, at);
   return {
     mode: context.mode,
     family: context.family.name,
     nodeName: context.nodeName,
     packet: asked,
     service: frontend?.service.key,
-    ...answer,
+    fate: answer.fate,
+    steps:
+      conflict === undefined ? answer.steps : [...answer.steps, { topic: "other", text: `${conflict}.`, objects: [] }],
   };
 }
 
 // --- internal ---
 
 type At = Parameters<typeof decideByRules>[0];
+
+/** What the plan says about another Service that wants the same. */
+function conflictOf(plan: Plan, { kind, ip, port }: At): string | undefined {
+  const { protocol } = port;
+  const what = kind === "node port" ? `node port ${port.nodePort}/${protocol}` : `${ip} port ${port.port}/${protocol}`;
+  return plan.conflicts.find((line) => line.startsWith(`${what} is claimed`));
+}
 
 function decide(plan: Plan, question: Question, at: At | undefined): Answer {
   if (question.context.mode === "ipvs")

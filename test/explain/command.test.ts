@@ -39,6 +39,13 @@ test("a pod to a cluster IP: the shares, each step, the objects of the mode", as
   expect(out).toContain("hairpin-connections { 10.244.1.5 . 10.244.1.5 . tcp . 8080 }");
 });
 
+test("an address that two Services claim is said to be", async () => {
+  const { out } = await explain("--from", "external", "--to", "192.0.2.80:80", "--output", "json");
+  const { service, steps } = JSON.parse(out);
+  expect(service).toBe("shop/web");
+  expect(steps.at(-1).text).toContain("claimed by shop/web and shop/rival");
+});
+
 test.each([
   ["external", "198.51.100.5:80", "iptables", "SENT to this endpoint:"],
   ["192.0.2.99", "198.51.100.5:80", "iptables", "DROPPED: the sender gets no answer."],
