@@ -4,7 +4,7 @@ import { existsSync, statSync } from "node:fs";
 import { documents, root, tableRows } from "./document.ts";
 import { treatmentOf, treatments } from "./treatment.ts";
 
-setDefaultTimeout(180_000);
+setDefaultTimeout(300_000);
 
 const binary = process.env["KUBE_PROXY"] ?? `${root}/dist/kube-proxy`;
 const space = `kpdocs-${process.pid}`;

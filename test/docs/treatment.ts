@@ -18,6 +18,10 @@ export const treatments: readonly (readonly [RegExp, Treatment])[] = [
   [/^scripts\/build$/, checked("it is a step of scripts/test, and other tests use what it built")],
   [/^(KP_NETNS=1 unshare -n -m )?npx bun test test\//, checked("scripts/test runs these groups anyway")],
   [/^scripts\/demo$/, run],
+  [
+    /^scripts\/uml .* test\/uml\/cases\.ts /,
+    checked("test/uml runs it with other cases; the guest takes half a minute"),
+  ],
   [/^scripts\/uml /, run],
   [/^npx bun test\/bench\/run\.ts .*--services 1000 /, checked("it takes minutes; CONTRIBUTING.md's small one is run")],
   [/^npx bun test\/\S+\.ts/, run],
