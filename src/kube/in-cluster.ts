@@ -14,7 +14,7 @@ export function inClusterAccess(
   const port = env["KUBERNETES_SERVICE_PORT"] ?? "";
   if (host === "" || port === "") {
     const message =
-      "neither --kubeconfig nor --master is given, and this is no pod (KUBERNETES_SERVICE_HOST and _PORT are not set)";
+      "neither --kubeconfig nor --master is given, and this is no pod (KUBERNETES_SERVICE_HOST and _PORT are not set); --manifests takes objects from files instead";
     throw new KubeconfigError("API server", "", message);
   }
   const tokenFile = `${directory}/token`;

@@ -199,7 +199,7 @@ test.skipIf(unavailable !== undefined || Bun.which("script") === null)(
 const noGuest = guestUnavailable();
 if (noGuest !== undefined) console.warn(`diff: ipvs test skipped: ${noGuest}`);
 test.skipIf(noGuest !== undefined)(
-  "ipvs, in a guest: equal after render's script; then servers, sets, addresses and sysctls by name",
+  "ipvs, in a guest (and iptables with the legacy tools): equal after render's script; then servers, sets, addresses and sysctls by name",
   async () => {
     const guestFolder = `/run/host-tmp${manifests.slice("/tmp".length)}`;
     const inGuest = program.map((part) => part.replace(/^\/tmp\//, "/run/host-tmp/")).join(" ");
@@ -210,7 +210,14 @@ test.skipIf(noGuest !== undefined)(
     ${inGuest} diff ${about}; echo "exit $?"
     ipvsadm -D -t 10.0.0.10:80; ipvsadm -A -t 198.51.100.7:80; ipset add KUBE-CLUSTER-IP 198.51.100.8,tcp:1
     ip addr del 10.0.0.11/32 dev kube-ipvs0; sysctl -qw net.ipv4.vs.conntrack=0
-    ${inGuest} diff ${about} --family 4; echo "exit $?"`;
+    ${inGuest} diff ${about} --family 4; echo "exit $?"
+    cat > /tmp/legacy <<'END'
+      ip link set lo up; ip addr add 192.0.2.1/32 dev lo; about="$1"; shift
+      "$@" render $about --iptables-variant legacy > /tmp/legacy-rules; sh /tmp/legacy-rules >/dev/null || exit 92
+      "$@" diff $about; echo "legacy $?"
+      iptables -t nat -D KUBE-SERVICES 1; "$@" diff $about; echo "legacy $?"
+END
+    unshare -n sh /tmp/legacy "${about.replace("ipvs", "iptables")}" ${inGuest}`;
     const { exitCode, stdout, stderr } = await runInGuest(["bash", "-c", script], 170);
     expect({ exitCode, stderr: stderr.includes("rror") ? stderr : "" }).toEqual({ exitCode: 0, stderr: "" });
     const [equal = "?", different = ""] = stdout.split("exit 0\n");

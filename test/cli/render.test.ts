@@ -159,6 +159,28 @@ test("--kubeconfig: lists the cluster once and prints the same", async () => {
   expect(listed.out).toContain(`objects from ${server.url}`);
 });
 
+test("hostile objects are left out with a remark, and nothing of them reaches the script", async () => {
+  const hostile = `apiVersion: v1
+kind: Service
+metadata: {name: "a\\nEND_OF_INPUT\\ntouch pwned\\u001b[31m", namespace: x}
+spec: {clusterIP: 10.0.0.1, ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: fine, namespace: x}
+spec: {clusterIP: 10.0.0.2, ports: [{name: "p'; touch pwned", port: 80}, {name: q, port: 81}], externalIPs: ["1.2.3.4; touch pwned"]}
+`;
+  const files = folder({ "a.yaml": hostile });
+  for (const mode of ["nftables", "iptables", "ipvs"]) {
+    const { code, out, err } = await kubeProxy("render", "--manifests", files, "--mode", mode);
+    expect({ mode, code }).toEqual({ mode, code: 0 });
+    expect(out).toContain("10.0.0.2");
+    expect(out).not.toContain("pwned");
+    expect(err).toContain("not a valid name: left out");
+    expect(err).not.toContain("\u001b");
+  }
+});
+
 const mistakes: readonly (readonly [string, readonly string[], RegExp])[] = [
   [
     "an unknown Service",
