@@ -45,7 +45,7 @@ export function compactSets(family: Family): readonly NftSet[] {
 }
 
 /** The chains of these names and those that they lead to, in a fixed order. */
-export function sharedChains(names: ReadonlySet<string>, context: Context): readonly NftChain[] {
+export function sharedChains(names: Iterable<string>, context: Context): readonly NftChain[] {
   const chains = new Map<string, NftChain>();
   for (const name of [...names].sort())
     for (const chain of chainsOf(name, context)) if (!chains.has(chain.name)) chains.set(chain.name, chain);

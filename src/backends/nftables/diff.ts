@@ -3,20 +3,32 @@ import type { Context } from "../../model/context.ts";
 import { type NftChain, type NftSet, printRule, printSetSpec } from "../../tools/nft.ts";
 import type { Change } from "../backend.ts";
 import { type Edit, elementId, newEdit, sameElement, usesAny } from "./edit.ts";
-import { type NftState, type Objects, sharedSets } from "./state.ts";
+import { type NftState, type Objects, type ServiceObjects, sharedSets } from "./state.ts";
 import { changeOf, IDLE_REMOVAL_MS } from "./transactions.ts";
 
 /** The change between two known states. Nothing of the kernel is read for it. */
 export function diffStates(from: NftState, to: NftState, context: Context, now: number): Change<NftState> {
   const edit = newEdit();
   if (from.base !== to.base) editObjects(edit, from.base, to.base);
-  for (const [key, objects] of to.services) {
-    const before = from.services.get(key);
-    if (before !== objects) editObjects(edit, before, objects);
-  }
-  for (const [key, objects] of from.services) if (!to.services.has(key)) editObjects(edit, objects, undefined);
+  editServices(edit, from.services, to.services);
   keepShared(edit, to);
   return changeOf(edit, to, from.condemned, context, now, IDLE_REMOVAL_MS);
+}
+
+function editServices(edit: Edit, from: NftState["services"], to: NftState["services"]): void {
+  if (from === to) return;
+  // Side by side while the keys are the same, which needs no look-ups; mostly that is all.
+  const before = from.values();
+  let inStep = true;
+  let known = 0;
+  for (const [key, objects] of to) {
+    const next: ServiceObjects | undefined = inStep ? before.next().value : undefined;
+    inStep &&= next?.plan.key === key;
+    const old = inStep ? next : from.get(key);
+    if (old !== undefined) known++;
+    if (old !== objects) editObjects(edit, old, objects);
+  }
+  if (known < from.size) for (const [key, objects] of from) if (!to.has(key)) editObjects(edit, objects, undefined);
 }
 
 /** Adds what leads from one group of objects to its successor. */

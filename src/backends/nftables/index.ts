@@ -3,15 +3,15 @@ import type { Context } from "../../model/context.ts";
 import type { Plan } from "../../model/plan.ts";
 import { printTableRemoval, TABLE } from "../../tools/nft.ts";
 import type { Backend } from "../backend.ts";
+import { allServices } from "./all-services.ts";
 import { baseObjects } from "./base.ts";
 import { blameServices } from "./blame.ts";
-import { compactPort } from "./compact.ts";
 import { compactSets, sharedChains } from "./compact-base.ts";
 import { diffStates } from "./diff.ts";
 import { inspectTable } from "./inspect.ts";
 import { type NftObserved, observeTable, repair } from "./repair.ts";
-import { serviceObjects, serviceSettings, standardPort } from "./service.ts";
-import type { NftState, Objects, ServiceObjects } from "./state.ts";
+import { serviceSettings } from "./service.ts";
+import type { NftState, Objects } from "./state.ts";
 
 export type { NftObserved } from "./repair.ts";
 export type { NftState } from "./state.ts";
@@ -39,27 +39,21 @@ export const nftables: Backend<NftState, NftObserved> = {
 function desired(plan: Plan, context: Context, previous: NftState | undefined): NftState {
   const settings = serviceSettings(context);
   const old = previous?.settings === settings ? previous : undefined;
-  const portObjects = context.gates.nftablesCompact ? compactPort : standardPort;
-  const services = new Map<string, ServiceObjects>();
-  for (const [key, service] of plan.services) {
-    const before = old?.services.get(key);
-    services.set(key, before?.plan === service ? before : serviceObjects(service, context, portObjects));
-  }
+  const { services, users } = allServices(plan, context, old);
   const base = baseObjects(context, plan.serviceCIDRs);
   return {
-    base: sameOrNew(old?.base, context.gates.nftablesCompact ? withShared(base, services, context) : base),
+    base: sameOrNew(old?.base, context.gates.nftablesCompact ? withShared(base, users, context) : base),
     services,
+    users,
     settings,
     condemned: new Map(),
   };
 }
 
 /** The fixed objects and what the Services share. */
-function withShared(base: Objects, services: ReadonlyMap<string, ServiceObjects>, context: Context): Objects {
-  const names = new Set<string>();
-  for (const objects of services.values()) for (const name of objects.shared) names.add(name);
+function withShared(base: Objects, users: NftState["users"], context: Context): Objects {
   return {
-    chains: [...base.chains, ...sharedChains(names, context)],
+    chains: [...base.chains, ...sharedChains(users.keys(), context)],
     sets: [...base.sets, ...compactSets(context.family)],
     elements: base.elements,
   };

@@ -4,18 +4,43 @@ import type { ExecStep, StepResult } from "../../model/step.ts";
 import { cut, type NftChain, type NftElement, TABLE } from "../../tools/nft.ts";
 import { type ListedSet, type ListedTable, parseTable } from "../../tools/nft-list.ts";
 import type { Drift, Reading } from "../backend.ts";
+import { indexedMaps } from "./compact-base.ts";
 import type { NftState } from "./state.ts";
 import { flatten, sameHook, type Wanted } from "./wanted.ts";
 
 /** Reading a table of this many chains costs about 20 ms; one of 5,000 more than a second. */
 const SMALL = 500;
+/** The same for elements (compact layout: 120,000 take a second and a half of CPU, and much memory). */
+const FEW = 5_000;
 /** Only so many findings are told; one is enough to repair everything. */
 const TOLD = 10;
 
 /** Compares names, hooks, numbers of rules and elements; never the text of rules, which nft may print in its own way. */
 export function inspectTable(state: NftState, context: Context): Reading<readonly Drift[]> {
-  const wanted = flatten(state);
-  return wanted.chains.size <= SMALL ? inspectWhole(wanted, context) : inspectNames(wanted, context);
+  const sizes = sizesOf(state);
+  if (sizes.chains <= SMALL && sizes.elements <= FEW) return inspectWhole(flatten(state), context);
+  return inspectNames(
+    flatten(state, (set) => (sizes.bySet.get(set) ?? 0) <= SMALL),
+    context,
+  );
+}
+
+interface Sizes {
+  readonly chains: number;
+  readonly elements: number;
+  readonly bySet: ReadonlyMap<string, number>;
+}
+
+/** Elements that two Services share are counted twice, which does no harm. */
+function sizesOf(state: NftState): Sizes {
+  const bySet = new Map<string, number>();
+  const sum = { chains: 0, elements: 0 };
+  for (const group of [state.base, ...state.services.values()]) {
+    sum.chains += group.chains.length;
+    sum.elements += group.elements.length;
+    for (const { set } of group.elements) bySet.set(set, (bySet.get(set) ?? 0) + 1);
+  }
+  return { ...sum, bySet };
 }
 
 function inspectWhole(wanted: Wanted, { family }: Context): Reading<readonly Drift[]> {
@@ -37,7 +62,8 @@ function inspectWhole(wanted: Wanted, { family }: Context): Reading<readonly Dri
 }
 
 function inspectNames(wanted: Wanted, { family }: Context): Reading<readonly Drift[]> {
-  const small = [...wanted.elements].filter(([, elements]) => elements.size <= SMALL);
+  // Nothing leads to a shared map without elements.
+  const small = [...wanted.elements].filter(([name, elements]) => elements.size > 0 || !indexedMaps.has(name));
   const kinds = small.map(([name]) => wanted.sets.get(name)?.kind ?? "set");
   return {
     steps: [

@@ -20,6 +20,8 @@ export interface NftState {
   readonly base: Objects;
   /** By Service key, in the plan's order. */
   readonly services: ReadonlyMap<string, ServiceObjects>;
+  /** How many Services lead to each shared chain (compact layout). */
+  readonly users: ReadonlyMap<string, number>;
   /** Everything of the Context that a Service's objects depend on; other states' objects are not reused. */
   readonly settings: string;
   /** Empty chains that nothing refers to, kept until they can be deleted: name → since when (milliseconds). */

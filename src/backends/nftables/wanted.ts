@@ -10,7 +10,8 @@ export interface Wanted {
   readonly elements: ReadonlyMap<string, ReadonlyMap<string, NftElement>>;
 }
 
-export function flatten(state: NftState): Wanted {
+/** `elementsOf`: which sets' elements are wanted; absent: all. */
+export function flatten(state: NftState, elementsOf: (set: string) => boolean = () => true): Wanted {
   const chains = new Map<string, NftChain>();
   const sets = new Map<string, NftSet>();
   const elements = new Map<string, Map<string, NftElement>>();
@@ -18,7 +19,7 @@ export function flatten(state: NftState): Wanted {
     for (const chain of group.chains) chains.set(chain.name, chain);
     for (const set of group.sets) {
       sets.set(set.name, set);
-      if (set.dynamicTimeout === undefined) elements.set(set.name, new Map());
+      if (set.dynamicTimeout === undefined && elementsOf(set.name)) elements.set(set.name, new Map());
     }
   }
   for (const group of [state.base, ...state.services.values()])

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { nftables } from "../../../src/backends/nftables/index.ts";
 import { testContext } from "../../model/context.ts";
 import { kernelMissing, Netns } from "./kernel.ts";
-import { absent, port, service, statesIn } from "./plans.ts";
+import { absent, endpoint, port, service, statesIn } from "./plans.ts";
 
 setDefaultTimeout(60_000);
 const missing = kernelMissing();
@@ -18,6 +18,17 @@ test("no step lists the whole table or a large map", () => {
   expect(args).toContain("list chains ip");
   expect(args).toContain("-s list set ip kube-proxy nodeport-ips");
   expect(args.join("\n")).not.toMatch(/list table|service-ips|cluster-ips/);
+});
+
+test("of a compact table neither", () => {
+  const compact = testContext("nftables", "IPv4", { gates: { nftablesCompact: true } });
+  const ten = (i: number) => Array.from({ length: 10 }, (_, e) => endpoint(`10.244.${i & 255}.${e}`));
+  const large = statesIn(compact)(
+    Array.from({ length: 600 }, (_, i) => service(i, [port(i, { endpoints: ten(i), clusterEndpoints: ten(i) })])),
+  );
+  const args = nftables.inspect(large, compact).steps.map((step) => (step.kind === "exec" ? step.args.join(" ") : ""));
+  expect(args).toContain("list chains ip");
+  expect(args.join("\n")).not.toMatch(/list table|service-ips|cluster-ips|tcp-endpoints/);
 });
 
 describe.skipIf(missing !== undefined)("a large table", () => {
