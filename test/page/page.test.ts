@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { Browser, chromium } from "./browser.ts";
+import { lowestContrast } from "./contrast.ts";
 import { type PageServer, services, startPage } from "./page-server.ts";
 
 setDefaultTimeout(60_000);
@@ -135,6 +136,20 @@ describe.skipIf(chromium === null)("status page", () => {
         "[...document.querySelectorAll('input')].filter((i) => i.labels.length === 0).length",
       ),
     ).toBe(0);
+  });
+
+  test("every text has the contrast that WCAG AA asks for, in both schemes", async () => {
+    await browser.resize(1200, 1500);
+    await open(12, "?from=192.0.2.1&to=10.96.0.11:80");
+    await browser.until("document.querySelector('#verdict .steps')");
+    await browser.evaluate("document.querySelector('#rows button').click()");
+    await browser.until("document.querySelector('tr.details li')");
+    for (const scheme of ["light", "dark"] as const) {
+      await browser.prefer(scheme);
+      const { ratio, text: where } = await browser.evaluate<{ ratio: number; text: string }>(lowestContrast);
+      expect([scheme, where, ratio >= 4.5]).toEqual([scheme, where, true]);
+      expect(ratio).toBeLessThan(21);
+    }
   });
 
   test("a proxy that no longer answers is said to", async () => {
