@@ -41,7 +41,13 @@ export const command: CommandModule = {
     const machine = (config: Situation["config"]) => thisMachine(config, output);
     const progress = showProgress(output);
     progress.say("Reading the objects");
-    const situation = await readSituation({ name: "diff", table, parsed, output, machine });
+    const ask = { name: "diff", table, parsed, output, machine, guessNode: false };
+    const situation = await readSituation(ask).finally(progress.done);
+    const { snapshot, objects } = situation;
+    if (snapshot.node === undefined)
+      commandLog("diff", output).warn(
+        `there is no Node ${objects.nodeName} in ${objects.source}: endpoints on this node count as remote; give the --hostname-override that the running proxy has`,
+      );
     const found = await compareAll(situation, progress).finally(progress.done);
     output.out(form === "json" ? jsonText(situation, found) : found.map(familyText).join(""));
     const equal = found.every(({ differences }) => differences.length === 0);

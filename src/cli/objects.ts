@@ -35,6 +35,8 @@ export interface ObjectsWanted {
   /** URL of the API server; empty: as the kubeconfig says. */
   readonly master: string;
   readonly log: Log;
+  /** Where this host is no Node of the manifests, take the only one there is for it; the running proxy does not. */
+  readonly guessNode: boolean;
 }
 
 /** Throws ManifestError, ApiError, KubeconfigError, Exit: all of them one line for the user. */
@@ -44,7 +46,7 @@ export async function readObjects(wanted: ObjectsWanted): Promise<Objects> {
 
 // --- internal ---
 
-function fromManifests({ config, manifests, log }: ObjectsWanted): Objects {
+function fromManifests({ config, manifests, log, guessNode }: ObjectsWanted): Objects {
   const own = nodeNameOf(config);
   const read = (name: string): ObjectStore => {
     const store = new ObjectStore(name);
@@ -54,7 +56,13 @@ function fromManifests({ config, manifests, log }: ObjectsWanted): Objects {
   const store = read(own);
   const source = manifests.join(", ");
   const [only, ...others] = [...store.nodes.rows.keys()];
-  if (config.hostnameOverride !== "" || store.node !== undefined || only === undefined || others.length > 0)
+  if (
+    !guessNode ||
+    config.hostnameOverride !== "" ||
+    store.node !== undefined ||
+    only === undefined ||
+    others.length > 0
+  )
     return { snapshot: store.snapshot(), nodeName: own, nodeReason: "", source };
   const silent: Log = { error: () => {}, warn: () => {}, info: () => {}, debug: () => {} };
   const again = new ObjectStore(only);

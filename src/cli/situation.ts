@@ -41,10 +41,13 @@ export interface SituationOptions {
   readonly parsed: ParsedFlags;
   readonly output: Output;
   readonly machine: (config: Config) => Machine | Promise<Machine>;
+  /** Default true: see ObjectsWanted. */
+  readonly guessNode?: boolean;
 }
 
 /** Throws ConfigError and everything that `troubleLine` knows. */
-export async function readSituation({ name, table, parsed, output, machine }: SituationOptions): Promise<Situation> {
+export async function readSituation(options: SituationOptions): Promise<Situation> {
+  const { name, table, parsed, output, machine, guessNode = true } = options;
   const asked = familyFlag(parsed);
   const nodeIPs = nodeIPFlag(parsed);
   const { config, warnings } = commandConfig(table, parsed);
@@ -55,6 +58,7 @@ export async function readSituation({ name, table, parsed, output, machine }: Si
     manifests: listFlag(parsed, "manifests"),
     master: textFlag(parsed, "master"),
     log,
+    guessNode,
   });
   const node = assumedNode(objects, nodeIPs);
   const { facts, localAddresses, supported, assumptions } = await machine(config);

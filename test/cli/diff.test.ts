@@ -125,6 +125,8 @@ inKernel("objects that changed meanwhile are differences of their chains only", 
     "diff",
     "--mode",
     "nftables",
+    "--node-name",
+    "n1",
     "--manifests",
     changed,
     "--family",
@@ -135,6 +137,12 @@ inKernel("objects that changed meanwhile are differences of their chains only", 
   expect(found.code).toBe(1);
   expect(found.out).toContain("10.1.1.7");
   expect(found.out).not.toContain("masquerading");
+});
+
+inKernel("the Node is the running proxy's, not a guess: a name that is no Node is told", async () => {
+  const net = await proxied("nftables");
+  const found = await net.kubeProxy("diff", "--mode", "nftables", "--manifests", manifests, ...cidr);
+  expect(found.err).toMatch(/^kube-proxy diff: there is no Node \S+ in .*--hostname-override/);
 });
 
 inKernel("a kernel without any rules differs in everything", async () => {
