@@ -66,3 +66,22 @@ export function nodeObject(): ApiObject {
     status: { addresses: [{ type: "InternalIP", address: "192.168.0.2" }] },
   };
 }
+
+/** One Service with 1,000 endpoints in ten slices; `generation` moves all endpoints of a slice, as a rolling restart does. */
+export function wideSlice(part: number, generation: number): ApiObject {
+  const slice = sliceObject(0, { services: 1, endpoints: 100 }) as { metadata: Record<string, unknown> };
+  return {
+    ...slice,
+    metadata: { namespace: "bench", name: `wide-${part}`, labels: { "kubernetes.io/service-name": "wide" } },
+    endpoints: Array.from({ length: 100 }, (_, e) => ({
+      addresses: [`10.${200 + generation}.${part}.${e + 1}`],
+      nodeName: `node-${1 + (e % 50)}`,
+      conditions: { ready: true, serving: true, terminating: false },
+    })),
+  };
+}
+
+export function wideService(): ApiObject {
+  const service = serviceObject(0x80000) as { metadata: Record<string, unknown> };
+  return { ...service, metadata: { ...service.metadata, name: "wide", uid: "wide" } };
+}

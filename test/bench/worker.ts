@@ -3,7 +3,7 @@
  * Prints one JSON line. Works with any kube-proxy binary: it uses flags, API and metrics only.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { nodeObject, type Size, serviceObject, sliceObject } from "./cluster.ts";
+import { nodeObject, type Size, serviceObject, sliceObject, wideService, wideSlice } from "./cluster.ts";
 import { median, usageOf } from "./process.ts";
 
 export interface WorkerInput extends Size {
@@ -51,7 +51,9 @@ async function main(): Promise<Figures> {
     const first = await start(figures);
     await changes(first.pid, figures);
     if (input.all) await burst(first.pid, figures);
+    if (input.all) await rolling(first.pid, figures);
     if (input.all) await idle(first.pid, figures);
+    Object.assign(figures, await stages());
     Object.assign(figures, raw());
     await stop(first);
     if (input.all) await restart(figures);
@@ -155,6 +157,43 @@ async function burst(pid: number, figures: Figures): Promise<void> {
   figures["burst_tools_cpu_ms"] = after.tools - before.tools;
 }
 
+/** A Service with 1,000 endpoints that are all replaced, a slice at a time. */
+async function rolling(pid: number, figures: Figures): Promise<void> {
+  await apply([wideService(), ...Array.from({ length: 10 }, (_, part) => wideSlice(part, 0))]);
+  await Bun.sleep(2_000);
+  const before = usageOf(pid);
+  const began = Date.now();
+  let last = began;
+  for (let part = 0; part < 10; part++) {
+    last = Date.now();
+    await apply([wideSlice(part, 1)]);
+    await Bun.sleep(100);
+  }
+  await until(async () => (await lastSync()) >= last, 120_000);
+  const after = usageOf(pid);
+  figures["rolling_ms"] = (await lastSync()) - began;
+  figures["rolling_own_cpu_ms"] = after.own - before.own;
+  figures["rolling_tools_cpu_ms"] = after.tools - before.tools;
+  await remove("Service", "wide");
+  await Bun.sleep(1_000);
+}
+
+/** Mean milliseconds of each stage over all syncs of IPv4, where the proxy tells (ours does). */
+async function stages(): Promise<Figures> {
+  const body = await scrape();
+  const out: Figures = {};
+  for (const [, stage = "", sum] of body.matchAll(
+    /^kubeproxy_sync_stage_duration_seconds_sum\{ip_family="IPv4",stage="(\w+)"\} (\S+)$/gm,
+  )) {
+    const count = new RegExp(
+      `^kubeproxy_sync_stage_duration_seconds_count\\{ip_family="IPv4",stage="${stage}"\\} (\\S+)$`,
+      "m",
+    ).exec(body);
+    out[`stage_${stage}_mean_ms`] = (1000 * Number(sum)) / Number(count?.[1] ?? 1);
+  }
+  return out;
+}
+
 async function idle(pid: number, figures: Figures): Promise<void> {
   await Bun.sleep(5_000);
   const before = usageOf(pid);
@@ -221,11 +260,16 @@ async function pending(): Promise<number> {
 }
 
 async function metric(pattern: RegExp): Promise<number> {
+  return Number(pattern.exec(await scrape())?.[1] ?? 0);
+}
+
+/** Text of /metrics; empty while nobody answers. */
+async function scrape(): Promise<string> {
   try {
     const response = await fetch("http://127.0.0.1:10249/metrics", { signal: AbortSignal.timeout(20_000) });
-    return Number(pattern.exec(await response.text())?.[1] ?? 0);
+    return await response.text();
   } catch {
-    return 0;
+    return "";
   }
 }
 
