@@ -31,11 +31,11 @@ export class Browser {
   /** Violations of the page's policy, exceptions and errors it logged. */
   readonly complaints: string[] = [];
   readonly #socket: WebSocket;
-  readonly #end: () => void;
+  readonly #end: () => Promise<void>;
   readonly #waiting = new Map<number, (message: Message) => void>();
   #next = 1;
 
-  private constructor(socket: WebSocket, end: () => void) {
+  private constructor(socket: WebSocket, end: () => Promise<void>) {
     this.#socket = socket;
     this.#end = end;
     socket.onmessage = ({ data }) => this.#received(JSON.parse(String(data)));
@@ -47,9 +47,11 @@ export class Browser {
       stdout: "ignore",
       stderr: "ignore",
     });
-    const end = (): void => {
+    const end = async (): Promise<void> => {
       child.kill(9);
-      void child.exited.then(() => rmSync(folder, { recursive: true, force: true }));
+      await child.exited;
+      // Its helpers may write a moment longer.
+      rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
     };
     try {
       const port = await portOf(join(folder, "DevToolsActivePort"));
@@ -68,7 +70,7 @@ export class Browser {
       for (const domain of ["Page", "Runtime", "Log"]) await browser.send(`${domain}.enable`);
       return browser;
     } catch (error) {
-      end();
+      await end();
       throw error;
     }
   }
@@ -113,9 +115,9 @@ export class Browser {
     await Bun.write(path, Buffer.from(String(data), "base64"));
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#socket.close();
-    this.#end();
+    await this.#end();
   }
 
   // --- internal ---

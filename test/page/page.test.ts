@@ -1,14 +1,17 @@
 /** The status page in headless Chromium: facts, search, details, explain, both colour schemes, many Services, hostile text. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Browser, chromium } from "./browser.ts";
 import { lowestContrast } from "./contrast.ts";
 import { type PageServer, services, startPage } from "./page-server.ts";
 
 setDefaultTimeout(60_000);
 
-const pictures = process.env["PAGE_PICTURES"] ?? `${tmpdir()}/kube-proxy-page-${process.pid}`;
+/** PAGE_PICTURES=FOLDER keeps the pictures, to be looked at. */
+const kept = process.env["PAGE_PICTURES"];
+const pictures = kept ?? mkdtempSync(join(tmpdir(), "kube-proxy-pictures-"));
 const hostile = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script>`;
 
 if (chromium === null) console.log("status page: skipped: needs Chromium (Debian package chromium)");
@@ -22,10 +25,10 @@ describe.skipIf(chromium === null)("status page", () => {
     browser = await Browser.start(chromium ?? "");
   });
 
-  afterAll(() => {
-    browser?.close();
+  afterAll(async () => {
+    await browser?.close();
     for (const server of servers) server.close();
-    console.log(`status page: pictures in ${pictures}`);
+    if (kept === undefined) rmSync(pictures, { recursive: true, force: true });
   });
 
   async function open(count: number, query = ""): Promise<PageServer> {
