@@ -180,6 +180,8 @@ test.skipIf(process.getuid?.() !== 0)(
           "nftables",
           "--manifests",
           manifests,
+          "--node-name",
+          "n1",
         ]),
       ],
     ];
