@@ -75,10 +75,7 @@ const files: readonly (readonly [string, string])[] = [
 ];
 
 const examples: readonly (readonly [string, string])[] = [
-  [
-    "Look whether this host can run a mode:",
-    "kube-proxy doctor --mode nftables",
-  ],
+  ["Look whether this host can run a mode:", "kube-proxy doctor --mode nftables"],
   ["See what would be written for a folder of manifests:", "kube-proxy render --mode nftables --manifests ./manifests"],
   ["Compare the kernel with what it should hold:", "kube-proxy diff --config /var/lib/kube-proxy/config.conf"],
   ["Follow the running process:", "kube-proxy status --watch"],
