@@ -68,7 +68,7 @@ function chainPart({ run, keep }: PartInputs, tools: Tools, context: Context): P
 }
 
 /** Virtual servers can be told to be ours by sets and addresses only, so all three are read before any of them goes. */
-function ipvsParts({ contexts, run, present }: PartInputs): readonly Part[] {
+function ipvsParts({ contexts, run, keep, present }: PartInputs): readonly Part[] {
   let read: ReadonlyMap<Context, IpvsObserved> | undefined;
   const observeAll = async () => {
     if (read === undefined) {
@@ -101,7 +101,10 @@ function ipvsParts({ contexts, run, present }: PartInputs): readonly Part[] {
         const now = new Set(linesOf(await output("ipvsadm", "-Sn")).map(serverWords));
         return before.filter((server) => now.has(server));
       },
-      remove: () => removal(["ipvsadm"]),
+      remove: async () => {
+        if (keep !== undefined) await run([drainPause]);
+        await removal(["ipvsadm"]);
+      },
     },
     {
       place: "ipsets",
@@ -116,6 +119,9 @@ function ipvsParts({ contexts, run, present }: PartInputs): readonly Part[] {
     },
   ];
 }
+
+/** New connections take the new mode's rules already; those that are just being made through IPVS get time to end. */
+const drainPause: Step = { kind: "pause", ms: 5_000, about: "let short connections through IPVS end" };
 
 /** A clean-up that was cut short may have left sets without the device, or the other way round. */
 async function hasIpvs(context: Context, run: RunSteps): Promise<boolean> {

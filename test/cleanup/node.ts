@@ -32,10 +32,12 @@ export class Node {
   private constructor(
     readonly space: Space,
     readonly client: Space,
+    private readonly patience: number,
   ) {}
 
-  static async open(variant: "nft" | "legacy" = "nft"): Promise<Node> {
-    const node = new Node(await Space.open(variant), await Space.open(variant));
+  /** `patience`: seconds until something must have happened. */
+  static async open(variant: "nft" | "legacy" = "nft", patience = 60): Promise<Node> {
+    const node = new Node(await Space.open(variant), await Space.open(variant), patience);
     await node.#build();
     return node;
   }
@@ -52,6 +54,7 @@ export class Node {
       side.must(["ip", "addr", "add", v6, "dev", "eth0", "nodad"]);
       side.must(["ip", "link", "set", "eth0", "up"]);
       side.must(["sysctl", "-qw", "net.ipv4.ip_local_port_range=1024 65000", "net.core.somaxconn=4096"]);
+      side.must(["sysctl", "-qw", "net.ipv6.conf.all.accept_dad=0"]);
     }
     for (const ip of endpoints) space.must(["ip", "addr", "add", ip, "dev", "lo"]);
     for (const side of [space, client]) {
@@ -70,7 +73,7 @@ export class Node {
     writeFileSync(`${space.dir}/objects.yaml`, objects());
     const api = ["--objects", `${space.dir}/objects.yaml`, "--kubeconfig-out", this.kubeconfig];
     const server = this.#bun(space, "../api/main.ts", "api", api);
-    await until("the API server is up", () => server.text().includes("http"));
+    await until("the API server is up", () => server.text().includes("http"), server.text, this.patience);
   }
 
   get kubeconfig(): string {
@@ -95,12 +98,11 @@ export class Node {
     const log = `${this.space.dir}/${name}.log`;
     const child = this.space.start([program, "--config", config, "--hostname-override", "node-1", "-v", "2"], log);
     const text = () => readFileSync(log, "utf8");
-    await until(`${mode} mode is up`, () => {
+    const isUp = () => {
       if (child.exitCode !== null) throw new Error(`the proxy ended with ${child.exitCode}:\n${text()}`);
       return ready(text());
-    }).catch((error) => {
-      throw new Error(`${error.message}\n${text()}`);
-    });
+    };
+    await until(`${mode} mode is up`, isUp, text, this.patience);
     return {
       log: text,
       stop: async (signal) => {
@@ -121,7 +123,8 @@ export class Node {
       this.#bun(this.client, "prober.ts", "prober", [half, ...services, ...ports]),
     ];
     this.#probers = probers;
-    for (const { text } of probers) await until("the prober runs", () => text().includes("probing"));
+    for (const { text } of probers)
+      await until("the prober runs", () => text().includes("probing"), text, this.patience);
   }
 
   async stopProbing(): Promise<Losses> {

@@ -46,8 +46,23 @@ export function fill(space: Space, name: string, mode: "iptables" | "ipvs", vari
   }
 }
 
-/** Rules, sets, tables and counters that look like ours and are not. */
-export function fillForeign(space: Space, variants: readonly ("nft" | "legacy")[]): void {
+/** The recorded virtual servers and the addresses of kube-ipvs0; returns how many servers. */
+export function fillServers(space: Space, name: string): number {
+  const lines = recordedText(name, "ipvs", "ipvs")
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
+  space.must(["ipvsadm", "-R"], `${lines.join("\n")}\n`);
+  space.must(["ip", "link", "add", "kube-ipvs0", "type", "dummy"]);
+  for (const address of recordedText(name, "ipvs", "addrs")
+    .split(/\s+/)
+    .filter((text) => text !== ""))
+    space.must(["ip", "addr", "add", address, "dev", "kube-ipvs0"]);
+  return lines.filter((line) => line.startsWith("-A")).length;
+}
+
+/** Rules, sets, tables and counters that look like ours and are not. `nftables`: the kernel has it. */
+export function fillForeign(space: Space, variants: readonly ("nft" | "legacy")[], nftables = true): void {
   const filter = `*filter
 :MINE - [0:0]
 :KUBE-ROUTER-INPUT - [0:0]
@@ -74,7 +89,7 @@ COMMIT
 table inet other { chain c { type filter hook input priority 0; }; }
 table ip6 mine { }
 `;
-  space.must(["nft", "-f", "-"], tables);
+  if (nftables) space.must(["nft", "-f", "-"], tables);
   space.run(["nfacct", "add", "somebody_elses_pkts"]);
 }
 
@@ -96,6 +111,6 @@ export function dump(space: Space): string {
   return text
     .split("\n")
     .filter((line) => !line.startsWith("#"))
-    .map((line) => line.replace(/ (initval|bucketsize) \S+/g, ""))
+    .map((line) => line.replace(/ (initval|bucketsize) \S+| \[\d+:\d+\]$/g, ""))
     .join("\n");
 }

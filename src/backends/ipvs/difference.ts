@@ -22,6 +22,8 @@ export interface Difference {
   readonly chains: Readonly<Record<Table, readonly string[]>>;
   /** By table: jump rules to delete as printed, then those to insert at the heads of their chains. */
   readonly jumps: Readonly<Record<Table, JumpDifference>>;
+  /** Rules of another mode stand in the chains: they serve until servers and addresses are there. */
+  readonly takeover: boolean;
 }
 
 export interface JumpDifference {
@@ -59,6 +61,7 @@ export function fromState(from: IpvsState, to: IpvsState, now: number): Differen
       nat: changedChains("nat", from, to),
     },
     jumps: { filter: noJumps, nat: noJumps },
+    takeover: false,
   };
 }
 
@@ -75,6 +78,7 @@ export function fromObserved(seen: IpvsObserved, to: IpvsState, now: number): Di
     servers: diffServers(seen.servers, serversOf(all), { now, before: to.draining }, (id) => isExcluded(id.ip, to)),
     chains: { filter: [...to.chains.filter.keys()], nat: [...to.chains.nat.keys()] },
     jumps: { filter: jumpDifference("filter", seen), nat: jumpDifference("nat", seen) },
+    takeover: seen.chains.nat.has("KUBE-SERVICES") && !seen.chains.nat.has("KUBE-LOAD-BALANCER"),
   };
 }
 

@@ -15,9 +15,11 @@ export function stepsOf(difference: Difference, to: IpvsState): readonly Step[] 
     difference.device ? makeDevice() : undefined,
     ...replaceSets(difference, to.context),
     setStep(additions(difference), "add set elements"),
-    chainStep(difference, to),
+    difference.takeover ? undefined : chainStep(difference, to),
     serverStep([...servers.additions, ...servers.removals]),
     addressStep(difference),
+    // iptables mode's NAT comes before IPVS: connections go on through it until its rules are replaced.
+    difference.takeover ? chainStep(difference, to) : undefined,
     setStep(removals(difference), "remove set elements"),
   ];
   return steps.filter((step) => step !== undefined);
