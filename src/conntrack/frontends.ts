@@ -57,10 +57,16 @@ export function frontendKeys(port: PortPlan): readonly FrontendKey[] {
 /** A UDP Service differs between the plans, which lets a flow become stale. One pointer comparison a Service. */
 export function udpChanged(previous: Plan, next: Plan): boolean {
   if (previous === next) return false;
+  // Side by side while the keys are the same, which is mostly all: looking 10,000 keys up takes milliseconds.
+  const old = previous.services.values();
+  let inStep = true;
   for (const [key, service] of next.services) {
-    const before = previous.services.get(key);
+    const beside: ServicePlan | undefined = inStep ? old.next().value : undefined;
+    inStep &&= beside?.key === key;
+    const before = inStep ? beside : previous.services.get(key);
     if (before !== service && (hasUdp(service) || hasUdp(before))) return true;
   }
+  if (inStep && previous.services.size === next.services.size) return false;
   for (const [key, before] of previous.services) if (!next.services.has(key) && hasUdp(before)) return true;
   return false;
 }

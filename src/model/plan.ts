@@ -68,6 +68,8 @@ export interface ServicePlan {
 
 export interface PlanMemory {
   readonly context: Context;
+  /** The snapshot's Services, to find the changed ones of the next by walking both side by side. */
+  readonly inputs: ReadonlyMap<string, ServiceInput>;
   /** By key, sorted; before conflicts are resolved. Services of the other family have no plan. */
   readonly base: ReadonlyMap<string, { readonly input: ServiceInput; readonly plan: ServicePlan | undefined }>;
   /** Frontends (`ip/proto/port`, `/proto/nodePort`) that a Service claims but an older one owns, by Service key. */

@@ -37,7 +37,7 @@ export function makePlan(snapshot: Snapshot, context: Context, previous?: Plan):
         ? previous.serviceCIDRs
         : snapshot.serviceCIDRs.filter((c) => familyOf(c) === context.family.name),
     conflicts: claims.conflicts,
-    memory: { context, base, lost: claims.lost, cidrs: snapshot.serviceCIDRs },
+    memory: { context, inputs: snapshot.services, base, lost: claims.lost, cidrs: snapshot.serviceCIDRs },
   };
 }
 
@@ -58,13 +58,8 @@ type Base = PlanMemory["base"];
  */
 function amend(snapshot: Snapshot, context: Context, previous: Plan, memory: PlanMemory): Plan | undefined {
   if (snapshot.services.size !== memory.base.size || snapshot.serviceCIDRs !== memory.cidrs) return undefined;
-  const changed: ServicePlan["input"][] = [];
-  for (const [key, input] of snapshot.services) {
-    const known = memory.base.get(key);
-    if (known === undefined) return undefined;
-    if (known.input !== input) changed.push(input);
-  }
-  if (changed.length === 0) return previous;
+  const changed = changedInputs(snapshot.services, memory.inputs);
+  if (changed === undefined || changed.length === 0) return changed === undefined ? undefined : previous;
   const base = new Map(memory.base);
   const services = new Map(previous.services);
   let endpointCount = previous.endpointCount;
@@ -83,7 +78,32 @@ function amend(snapshot: Snapshot, context: Context, previous: Plan, memory: Pla
     countNoLocal(before, noLocal, -1);
     countNoLocal(settled, noLocal, 1);
   }
-  return { ...previous, services, endpointCount, noLocalEndpoints: noLocal, memory: { ...memory, base } };
+  return {
+    ...previous,
+    services,
+    endpointCount,
+    noLocalEndpoints: noLocal,
+    memory: { ...memory, base, inputs: snapshot.services },
+  };
+}
+
+/**
+ * Inputs that are other objects than before, or undefined when Services came or went. Both are walked side by side, which
+ * needs no look-ups: a changed snapshot keeps the order of the one it was copied from.
+ */
+function changedInputs(
+  services: Snapshot["services"],
+  known: Snapshot["services"],
+): readonly ServicePlan["input"][] | undefined {
+  const changed: ServicePlan["input"][] = [];
+  const before = known.values();
+  for (const input of services.values()) {
+    const was: ServicePlan["input"] | undefined = before.next().value;
+    if (was === input) continue;
+    if (was?.service.key !== input.service.key) return undefined;
+    changed.push(input);
+  }
+  return changed;
 }
 
 function* plansOf(base: Base): Iterable<ServicePlan> {

@@ -95,7 +95,7 @@ function keepShared(edit: Edit, to: NftState): void {
   const candidates = new Set(leaving);
   for (const objects of to.services.values()) {
     for (const element of objects.elements) {
-      if (!sharedSets.has(element.set)) continue;
+      if (!sharedSets.has(element.set)) break;
       const id = elementId(element);
       if (candidates.delete(id)) edit.deleteElements.delete(id);
     }

@@ -6,7 +6,7 @@ import type { NftChain, NftElement, NftRule, NftSet } from "../../tools/nft.ts";
 import * as rule from "../../tools/nft-rule.ts";
 import { LOCALHOST_PORTS, rejectLocalhost } from "./localhost.ts";
 import { endpointName, isShared, portName } from "./names.ts";
-import type { Objects, ServiceObjects } from "./state.ts";
+import { type Objects, type ServiceObjects, sharedSets } from "./state.ts";
 
 /** The Context's fields that a Service's objects depend on, as one comparable text. */
 export function serviceSettings(context: Context): string {
@@ -32,8 +32,18 @@ export function serviceObjects(plan: ServicePlan, context: Context, portObjects:
       if (!elements.has(key)) elements.set(key, element);
     }
   }
-  const parts = { chains: [...chains.values()], sets: [...sets.values()], elements: [...elements.values()] };
+  const parts = {
+    chains: [...chains.values()],
+    sets: [...sets.values()],
+    elements: commonFirst([...elements.values()]),
+  };
   return { plan, ...parts, shared: sharedBy(parts) };
+}
+
+/** Those that other Services may also want stand first: who looks for them need not see all. */
+function commonFirst(elements: readonly NftElement[]): readonly NftElement[] {
+  const common = elements.filter(({ set }) => sharedSets.has(set));
+  return [...common, ...elements.filter(({ set }) => !sharedSets.has(set))];
 }
 
 /** Chains shared with other Services that a Service's elements lead to. */

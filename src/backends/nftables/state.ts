@@ -9,7 +9,7 @@ export interface Objects {
   readonly elements: readonly NftElement[];
 }
 
-/** One Service's objects. Names are unique to the Service; elements of `shared` sets may belong to several. */
+/** One Service's objects. Names are unique to the Service; elements of `sharedSets`, which stand first, may belong to several. */
 export interface ServiceObjects extends Objects {
   readonly plan: ServicePlan;
   /** Names of the chains that it shares with others (compact layout). */

@@ -50,7 +50,7 @@ test.each([
     noLocalEndpoints: { internal: 0, external: 0 },
     serviceCIDRs: [],
     conflicts: [],
-    memory: { context: given, base: new Map(), lost: new Map(), cidrs: [] },
+    memory: { inputs: new Map(), context: given, base: new Map(), lost: new Map(), cidrs: [] },
   };
   const rules = iptables.desired(plan, given, undefined).fixed.filter.chains.get("KUBE-FORWARD") ?? "";
   expect(
