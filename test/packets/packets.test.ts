@@ -13,8 +13,13 @@ const root = join(import.meta.dir, "..", "..");
 const isRoot = process.getuid?.() === 0;
 const why = "needs root, for network namespaces";
 
-/** The modes that this kernel has; the others run in the guest. */
-const here: readonly Mode[] = ["iptables-nft", "iptables-legacy", "nftables"];
+/** The modes that this kernel has, and whether in the compact layout; the others run in the guest. */
+const here: readonly (readonly [Mode, boolean])[] = [
+  ["iptables-nft", false],
+  ["iptables-legacy", false],
+  ["nftables", false],
+  ["nftables", true],
+];
 
 test("every packet of the table names a Service of its row", () => {
   const lost = table.flatMap((row) =>
@@ -50,10 +55,10 @@ describe.skipIf(!isRoot)("packets", () => {
     guest?.kill("SIGTERM");
   });
 
-  for (const mode of here) {
-    test(mode, async () => {
+  for (const [mode, compact] of here) {
+    test(`${mode}${compact ? ", compact layout" : ""}`, async () => {
       const parts = ["table", "stories"] as const;
-      const request: RunRequest = { mode, families, compact: false, only: "", parts, inspect: "", log: () => {} };
+      const request: RunRequest = { mode, families, compact, only: "", parts, inspect: "", log: () => {} };
       const tallies = await runMode(request);
       console.log(report(request, tallies).join("\n"));
       expect([...tallies.values()].flatMap(({ faults }) => faults)).toEqual([]);

@@ -59,7 +59,9 @@ async function runParts(request: RunRequest, cluster: Cluster, patience: number)
   }
   if (request.parts.includes("stories")) {
     await startProxy(request, cluster, "plain");
-    await runStories(request, cluster, first, patience, tallies, () => startProxy(request, cluster, "plain"));
+    await runStories(request, cluster, first, patience, tallies, (otherLayout) =>
+      startProxy({ ...request, compact: request.compact !== otherLayout }, cluster, "plain"),
+    );
     await cluster.stopProxy();
   }
   return tallies;

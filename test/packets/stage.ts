@@ -27,8 +27,8 @@ export class Stage {
     readonly cluster: Cluster,
     /** Milliseconds that an answer may take. */
     readonly patience: number,
-    /** Starts the proxy again after `cluster.stopProxy()`. */
-    readonly startProxy: () => Promise<void>,
+    /** Starts the proxy again after `cluster.stopProxy()`; nftables: with the layout that it did not have at first. */
+    readonly startProxy: (otherLayout: boolean) => Promise<void>,
     private readonly takeId: () => number,
   ) {}
 

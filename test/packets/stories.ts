@@ -16,7 +16,7 @@ export async function runStories(
   first: number,
   patience: number,
   tallies: Tallies,
-  startProxy: () => Promise<void>,
+  startProxy: (otherLayout: boolean) => Promise<void>,
 ): Promise<void> {
   let next = first;
   for (const story of stories) {

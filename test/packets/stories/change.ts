@@ -141,7 +141,7 @@ const established: Story = {
     await expectAlive(stage, flows, "b", "after externalTrafficPolicy became Local");
     await stage.change(web, {});
     await stage.cluster.stopProxy();
-    await stage.startProxy();
+    await stage.startProxy(false);
     await expectAlive(stage, flows, "b", "after the proxy was restarted");
     if (stage.mode !== "ipvs") {
       await stage.remove(web);
@@ -167,7 +167,38 @@ const restart: Story = {
     ]);
     await stage.cluster.stopProxy();
     await stage.wait(100);
-    await stage.startProxy();
+    await stage.startProxy(false);
+    await hammered.stop();
+  },
+};
+
+const layouts: Story = {
+  name: "another nftables layout at a restart, and back, fails no connection",
+  modes: ["nftables"],
+  async run(stage) {
+    const made = await stage.create(
+      { name: "web", type: "NodePort", endpoints: ["a", "c", "m1"] },
+      { name: "local", type: "LoadBalancer", externalLocal: true, endpoints: ["a", "m1"] },
+      { name: "sticky", affinitySeconds: 600, endpoints: ["a", "c"] },
+    );
+    const [web, local, sticky] = made;
+    if (web === undefined || local === undefined || sticky === undefined) {
+      return;
+    }
+    const hammered = hammer(stage, [
+      ["pod-b", web, "cluster IP"],
+      ["outside", web, "node port"],
+      ["node", web, "cluster IP"],
+      ["outside", local, "load balancer"],
+      ["pod-b", local, "load balancer"],
+      ["outside", local, "node port"],
+      ["pod-b", sticky, "cluster IP"],
+    ]);
+    for (const otherLayout of [true, false]) {
+      await stage.cluster.stopProxy();
+      await stage.startProxy(otherLayout);
+      await stage.wait(500);
+    }
     await hammered.stop();
   },
 };
@@ -252,4 +283,4 @@ const udp: Story = {
   },
 };
 
-export const change: readonly Story[] = [rolling, restart, established, udp];
+export const change: readonly Story[] = [rolling, restart, layouts, established, udp];
