@@ -48,13 +48,18 @@ export class ChildProcesses {
     }
   }
 
+  /** We are writing, or have just been. */
+  get writing(): boolean {
+    return this.#writing > 0 || this.#now() - this.#lastWrite < graceMs;
+  }
+
   /**
    * In a process namespace of our own (a container without hostPID) the kernel's numbers are not ours: then any such
    * tool counts as ours while we are writing; what others do in just that moment is found by polling.
    */
   includes(pid: number, name: string): boolean {
     if (this.#sameNamespace) return this.#pids.includes(pid);
-    return toolNames.test(name) && (this.#writing > 0 || this.#now() - this.#lastWrite < graceMs);
+    return toolNames.test(name) && this.writing;
   }
 }
 

@@ -5,11 +5,13 @@ import type { FamilyName } from "../model/family.ts";
 import type { MonitorEvent } from "../tools/xtables-monitor.ts";
 
 export interface ForeignChange {
+  /** Certain: it was ours. */
   readonly drift: readonly (Drift & { readonly family: FamilyName })[];
-  /** Elements of some set or map changed, perhaps ours: the monitor does not say which. */
-  readonly suspect: boolean;
-  readonly pid: number;
-  readonly process: string;
+  /** `ours`: see drift; `others`: only objects of others; `unseen`: elements, or objects of the other family. */
+  readonly verdict: "ours" | "others" | "unseen";
+  readonly generation: number;
+  /** `process 7149 (nft)`. */
+  readonly by: string;
 }
 
 type ObjectEvent = Extract<MonitorEvent, { kind: "object" }>;
@@ -17,7 +19,7 @@ type ObjectEvent = Extract<MonitorEvent, { kind: "object" }>;
 /** Objects remembered of one transaction: a flushed table of 10,000 Services must not fill our memory. */
 const limit = 1000;
 
-/** Collects the objects of a transaction until the line that names who made it. */
+/** Collects the objects of a transaction until the line that names who made it. One for each monitor. */
 export class DriftWatch {
   readonly #mode: ProxyMode;
   #objects: ObjectEvent[] = [];
@@ -34,16 +36,35 @@ export class DriftWatch {
       if (this.#objects.length < limit && isOurs(event, this.#mode)) this.#objects.push(event);
       return undefined;
     }
-    const [objects, count] = [this.#objects, this.#count];
+    const [drift, count] = [this.#drift(), this.#count];
+    this.#clear();
+    if (own(event.pid, event.process)) return undefined;
+    const verdict = drift.length > 0 ? "ours" : count > 0 ? "others" : "unseen";
+    return { drift, verdict, generation: event.id, by: `process ${event.pid} (${event.process})` };
+  }
+
+  /**
+   * The monitor ended in the middle of a transaction that is not ours: what is known of it. `lastLine` is what it was
+   * printing: a rule that it does not understand ends it after it has named the table (measured, iptables 1.8.9).
+   */
+  ended(lastLine: string): ForeignChange["drift"] {
+    const drift = this.#drift();
+    this.#clear();
+    const [, digit, table = ""] = /EVENT: -([46]) -t (\S+) ?$/.exec(lastLine) ?? [];
+    if (digit === undefined || this.#mode !== "nftables" || table !== "kube-proxy") return drift;
+    const family = digit === "6" ? "IPv6" : "IPv4";
+    return [...drift, { kind: "rule", what: `a rule of table ${table} was added or removed`, family }];
+  }
+
+  // --- internal ---
+
+  #drift(): ForeignChange["drift"] {
+    return this.#objects.filter((o) => harms(o)).map((o) => ({ kind: kindOf(o), what: describe(o), family: o.family }));
+  }
+
+  #clear(): void {
     this.#objects = [];
     this.#count = 0;
-    if (own(event.pid, event.process)) return undefined;
-    const drift = objects
-      .filter((o) => harms(o))
-      .map((o) => ({ kind: kindOf(o), what: describe(o), family: o.family }));
-    const suspect = count === 0 && this.#mode === "nftables";
-    if (drift.length === 0 && !suspect) return undefined;
-    return { drift, suspect, pid: event.pid, process: event.process };
   }
 }
 
@@ -63,7 +84,7 @@ function harms({ object, verb, chain }: ObjectEvent): boolean {
 }
 
 function kindOf({ object, chain }: ObjectEvent): string {
-  return object === "rule" && chain !== undefined && !chain.includes("-") ? "jump" : object;
+  return object === "rule" && /^[A-Z]+$/.test(chain ?? "") ? "jump" : object;
 }
 
 function describe({ object, verb, table, chain, rule }: ObjectEvent): string {

@@ -73,7 +73,7 @@ export class SyncLoop {
 
   start(): void {
     this.request();
-    this.#inspection = setInterval(() => void this.#exclusive(() => this.#inspectAll()), this.#options.syncPeriod);
+    this.#inspection = setInterval(() => void this.#exclusive(() => this.#inspectAll("")), this.#options.syncPeriod);
   }
 
   /** Something changed. */
@@ -88,9 +88,9 @@ export class SyncLoop {
     this.#repairs.get(family)?.found(drift, by);
   }
 
-  /** Look for drift now, behind a sync that is under way. */
-  async inspect(): Promise<boolean> {
-    return await this.#exclusive(() => this.#inspectAll());
+  /** Look for drift now, behind a sync that is under way. `by`: who is thought to have made it; empty: unknown. */
+  async inspect(by = ""): Promise<boolean> {
+    return await this.#exclusive(() => this.#inspectAll(by));
   }
 
   /** Waits for a sync that is under way. Rules stay. */
@@ -157,14 +157,14 @@ export class SyncLoop {
   }
 
   /** True when something was found. */
-  async #inspectAll(): Promise<boolean> {
+  async #inspectAll(by: string): Promise<boolean> {
     let found = false;
     for (const { loop } of this.#options.families) {
       try {
         const drift = await loop.inspect();
         if (drift.length === 0) continue;
         found = true;
-        this.repair(loop.context.family.name, drift, "");
+        this.repair(loop.context.family.name, drift, by);
       } catch (error) {
         // A look that fails tells nothing: the next sync reads the kernel and reports what is wrong.
         this.#options.log.warn("Looking for drift failed", {

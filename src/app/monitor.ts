@@ -1,19 +1,29 @@
-/** A long-lived monitor child that tells of every nftables change; restarted when it dies, absent where there is none. */
+/** Long-lived monitor children that tell of every nftables change; restarted when they end, absent where there is none. */
 import { findTool, systemToolDirs } from "../host/tool-path.ts";
 import type { Log } from "../model/log.ts";
 import { type MonitorEvent, parseXtablesMonitorLine } from "../tools/xtables-monitor.ts";
 
 export interface MonitorOptions {
   readonly log: Log;
+  /** The other family's objects are not shown, all transactions are. */
+  readonly family: "-4" | "-6";
   readonly onEvent: (event: MonitorEvent) => void;
+  /** It ended by itself and will start again; `lastLine`: what it was printing. */
+  readonly onEnd: (lastLine: string) => void;
+  readonly onRestart: () => void;
   readonly toolDirs?: readonly string[];
 }
 
-const longestPause = 300_000;
+const shortestPause = 50;
+const longestPause = 60_000;
+/** Living so long is no failure to start. */
+const wellMs = 1_000;
 
 /**
- * `xtables-monitor` on a pseudo terminal: on a pipe it keeps its lines for 4 KB (measured, iptables 1.8.9). Without it,
- * or where no terminal can be had, drift is found by polling alone.
+ * `xtables-monitor` on a pseudo terminal: on a pipe it keeps its lines for 4 KB (measured, iptables 1.8.9). It ends at
+ * a rule that iptables cannot express (`meta mark set …`), also at ours in nftables mode; with one monitor for each
+ * family the other one survives to name the process. Without it, or where no terminal can be had, drift is found by
+ * polling alone.
  */
 export class Monitor {
   readonly #options: MonitorOptions;
@@ -21,10 +31,11 @@ export class Monitor {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
   #rest = "";
+  #pause = shortestPause;
 
   constructor(options: MonitorOptions) {
     this.#options = options;
-    this.#start(1_000);
+    this.#start();
   }
 
   /** Events are coming. */
@@ -40,34 +51,43 @@ export class Monitor {
 
   // --- internal ---
 
-  #start(pause: number): void {
-    const { log, toolDirs = systemToolDirs } = this.#options;
+  #start(): void {
+    const { log, family, toolDirs = systemToolDirs } = this.#options;
     const path = findTool("xtables-monitor", toolDirs);
     if (path === undefined) {
-      log.info("No xtables-monitor here: changes by others are found by polling (package iptables has it)");
+      // Once is enough.
+      if (family === "-4")
+        log.info("No xtables-monitor here: changes by others are found by polling (package iptables has it)");
       return;
     }
     const startedAt = performance.now();
     try {
-      const child = Bun.spawn([path, "-e"], {
+      const child = Bun.spawn([path, "-e", family], {
         terminal: { cols: 4000, rows: 24, data: (_, chunk) => this.#read(chunk) },
         cwd: "/",
         env: { PATH: systemToolDirs.join(":"), LC_ALL: "C" },
       });
       this.#child = child;
-      void child.exited.then(() => this.#ended(performance.now() - startedAt, pause));
+      // The terminal's last bytes come after the exit.
+      void child.exited.then(() => setTimeout(() => this.#ended(performance.now() - startedAt), 50));
     } catch (error) {
       log.warn("The monitor could not be started: changes by others are found by polling", { reason: String(error) });
     }
   }
 
-  #ended(livedMs: number, pause: number): void {
+  #ended(livedMs: number): void {
+    const lastLine = this.#rest;
     this.#child = undefined;
     this.#rest = "";
     if (this.#closed) return;
-    const next = livedMs > 60_000 ? 1_000 : Math.min(pause * 2, longestPause);
-    this.#options.log.debug(1, "The monitor ended, starting it again", { afterMs: pause });
-    this.#timer = setTimeout(() => this.#start(next), pause);
+    const well = livedMs > wellMs || lastLine.includes("EVENT: ");
+    this.#pause = well ? shortestPause : Math.min(this.#pause * 2, longestPause);
+    this.#options.log.debug(3, "The monitor ended, starting it again", { afterMs: this.#pause, lastLine });
+    this.#options.onEnd(lastLine);
+    this.#timer = setTimeout(() => {
+      this.#start();
+      this.#options.onRestart();
+    }, this.#pause);
   }
 
   #read(chunk: Uint8Array): void {

@@ -99,7 +99,10 @@ export class Reconciler<S, O> {
   async inspect(): Promise<readonly Drift[]> {
     if (this.#held === undefined) return [];
     const reading = this.#options.backend.inspect(this.#held, this.#context);
-    return readKernel(reading, this.#options.run);
+    const epoch = this.#epoch;
+    const drift = await readKernel(reading, this.#options.run);
+    // A repair that was ordered meanwhile would be ordered twice.
+    return epoch === this.#epoch ? drift : [];
   }
 
   // --- internal ---

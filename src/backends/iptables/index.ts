@@ -8,7 +8,7 @@ import { diffStates } from "./diff.ts";
 import { inspect } from "./inspect.ts";
 import { dispatchChains, type Table } from "./names.ts";
 import { diffObserved, type IptablesObserved, observe } from "./observation.ts";
-import { setup } from "./setup.ts";
+import { setup, sysctls } from "./setup.ts";
 import { desired, type IptablesState } from "./state.ts";
 
 export type { IptablesObserved, IptablesState };
@@ -34,7 +34,7 @@ function diff(
 ): Change<IptablesState> {
   const { changes, written } = from.kind === "state" ? diffStates(from.state, to) : diffObserved(from.observed, to);
   return {
-    steps: changeSteps(changes, context),
+    steps: [...changeSteps(changes, context), ...(from.kind === "observed" ? sysctls(context) : [])],
     state: to,
     counts: {
       filter: ruleCount(to, "filter"),

@@ -1,13 +1,15 @@
 /** A look for drift: names, jumps and rule counts against the state last applied, never the text of rules. */
 import type { Context } from "../../model/context.ts";
-import type { ExecStep, StepResult } from "../../model/step.ts";
+import type { ExecStep, StepResult, SysctlStep } from "../../model/step.ts";
 import { saveStep } from "../../tools/iptables-restore.ts";
 import { jumpOf, linesOf, type SavedTable } from "../../tools/iptables-save.ts";
+import { parseSysctls, readSysctls } from "../../tools/sysctl-read.ts";
 import type { Drift, Reading } from "../backend.ts";
 import { chainOfLine } from "./jumps.ts";
 import { dispatchChains, isServiceChain, sharedChain, type Table, tables } from "./names.ts";
 import { parseObserved } from "./observation.ts";
 import { chainsOf } from "./service-text.ts";
+import { sysctls } from "./setup.ts";
 import type { IptablesState } from "./state.ts";
 
 /**
@@ -26,11 +28,21 @@ export function inspect(state: IptablesState, context: Context): Reading<readonl
   const steps = whole
     ? tables.map((table) => saveStep(context.family, table))
     : [saveStep(context.family, "mangle"), saveStep(context.family, "filter"), ...natQuestions(state, context)];
-  const parse = (results: readonly StepResult[]): readonly Drift[] => {
+  const wanted = sysctls(context);
+  if (wanted.length > 0)
+    steps.push(
+      readSysctls(
+        wanted.map(({ name }) => name),
+        "read the sysctls of iptables mode",
+      ),
+    );
+  const parse = (all: readonly StepResult[]): readonly Drift[] => {
+    const results = wanted.length > 0 ? all.slice(0, -1) : all;
     const seen = parseObserved(results);
     const nat = whole ? seen.nat : answers(results.slice(2));
     const drifts = tables.flatMap((t) => tableDrifts(t, t === "nat" ? nat : seen[t], state));
     if (whole) drifts.push(...serviceDrifts(nat, state));
+    if (wanted.length > 0) drifts.push(...sysctlDrifts(wanted, all.at(-1)));
     const more = drifts.length - mostDrifts;
     return more <= 0 ? drifts : [...drifts.slice(0, mostDrifts), { kind: "rule", what: `and ${more} more` }];
   };
@@ -38,6 +50,15 @@ export function inspect(state: IptablesState, context: Context): Reading<readonl
 }
 
 // --- internal ---
+
+function sysctlDrifts(wanted: readonly SysctlStep[], result: StepResult | undefined): Drift[] {
+  const values = parseSysctls(result?.stdout ?? "");
+  return wanted.flatMap(({ name, value }) => {
+    const found = values.get(name);
+    if (found === undefined || Number(found) === value) return [];
+    return [{ kind: "sysctl", what: `${name.replaceAll("/", ".")} is ${found}, not ${value}` }];
+  });
+}
 
 function natQuestions(state: IptablesState, context: Context): ExecStep[] {
   const ask = new Set([...state.fixed.nat.jumps.map(chainOfLine), ...state.fixed.nat.chains.keys()]);

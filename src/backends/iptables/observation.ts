@@ -136,13 +136,17 @@ function dispatchRepair(seen: IptablesObserved, to: IptablesState, at: number): 
   // A doubled rule does no harm, but a deletion by its text would take out only one of the two.
   if (present.size !== lines.length) return { added: [], removed: [], broken: true };
   const added: OwnedLines[] = [];
+  const again: string[] = [];
   for (const [owner, rendered] of to.services) {
     const wanted = linesOf(rendered.dispatch[at] ?? "");
     const missing = wanted.filter((line) => !present.has(line));
     for (const line of wanted) present.delete(line);
-    if (missing.length > 0) added.push({ owner, lines: missing });
+    if (missing.length === 0) continue;
+    // Lines go to the head of the chain, and the order of a Service's own matters (localhost is counted first): all anew.
+    added.push({ owner, lines: wanted });
+    again.push(...wanted.filter((line) => !missing.includes(line)));
   }
-  return { added, removed: [...present], broken: false };
+  return { added, removed: [...present, ...again], broken: false };
 }
 
 function fixedRepairs(seen: SavedTable, to: IptablesState, table: Table): FixedChanges {

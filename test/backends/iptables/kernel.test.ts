@@ -258,7 +258,7 @@ test("above 1,000 endpoints rules carry no comments, below they do again", async
         : ({ kind: "state", state } as const);
     ns.run(iptables.diff(from, to, context, 0).steps);
     const again = iptables.diff({ kind: "observed", observed: readIn(ns, reading) }, to, context, 0);
-    expect(again.steps).toEqual([]);
+    expect(again.steps.filter((s) => s.kind === "exec")).toEqual([]);
     const save = ns.save("iptables");
     notes.push(/-A KUBE-S(VC|EP)\S+ .*--comment/.test(save));
     expect(save).toContain("this must be the last rule in this chain");

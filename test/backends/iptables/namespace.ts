@@ -39,6 +39,7 @@ export class Namespace {
   /** Runs steps in order; throws on the first that fails and may not. */
   run(steps: readonly Step[]): StepResult[] {
     return steps.map((step) => {
+      if (step.kind === "sysctl") this.exec("sysctl", ["-qw", `${step.name.replaceAll("/", ".")}=${step.value}`]);
       if (step.kind !== "exec") return { exitCode: 0, stdout: "", stderr: "" };
       const result = this.exec(step.tool, step.args, step.input);
       if (result.exitCode !== 0 && step.mayFail !== true) {
