@@ -41,7 +41,8 @@ export async function cleanUp(inputs: PartInputs): Promise<Cleaned> {
 export function describeRemoved(removed: Cleaned["removed"]): readonly string[] {
   return [...removed].map(([place, items]) => {
     const shown = items.slice(0, 4).join(", ");
-    return `${items.length} ${place}: ${shown}${items.length > 4 ? `, and ${items.length - 4} more` : ""}`;
+    const noun = items.length === 1 ? place.replace(/s$/, "") : place;
+    return `${items.length} ${noun}: ${shown}${items.length > 4 ? `, and ${items.length - 4} more` : ""}`;
   });
 }
 
