@@ -1,6 +1,6 @@
 /**
  * Measures this proxy, and another kube-proxy binary on the same work in the same run:
- *   bun test/bench/run.ts [--mode iptables,nftables] [--services 1000,5000,10000] [--large] [--runs 3] [--changes 10]
+ *   bun test/bench/run.ts [--mode iptables,nftables,nftables-compact] [--services 1000,5000,10000] [--large] [--runs 3] [--changes 10]
  *                         [--peer PATH] [--gate NAME] [--quick] [--json FILE]
  * Asserts nothing; prints medians, and ratios to the peer and to the tool alone.
  */
@@ -24,7 +24,9 @@ const list = (name: string, fallback: string): readonly string[] => (option(name
 
 const binary = process.env["KUBE_PROXY"] ?? `${import.meta.dir}/../../dist/kube-proxy`;
 const peer = option("peer");
-const modes = list("mode", "iptables,nftables") as readonly WorkerInput["mode"][];
+/** `nftables-compact`: ours with the gate for that layout; the peer runs plain nftables mode. */
+type BenchMode = WorkerInput["mode"] | "nftables-compact";
+const modes = list("mode", "iptables,nftables,nftables-compact") as readonly BenchMode[];
 const sizes = list("services", args.includes("--large") ? "1000,5000,10000,40000" : "1000,5000,10000").map(Number);
 const runs = Number(option("runs") ?? 3);
 
@@ -43,18 +45,19 @@ if (json !== undefined)
   writeFileSync(json, `${JSON.stringify({ date: new Date().toISOString(), runs, rows }, undefined, 2)}\n`);
 
 /** Ours and the peer alternate, so that a busy moment hits both. */
-async function compare(mode: WorkerInput["mode"], services: number): Promise<void> {
+async function compare(mode: BenchMode, services: number): Promise<void> {
   const all = new Map<string, Figures[]>();
+  const gate = mode === "nftables-compact" ? "KubeProxyNFTablesCompact" : option("gate");
   for (let run = 0; run < runs; run++) {
     for (const [who, path] of [["ours", binary], ...(peer === undefined ? [] : [["peer", peer]])] as const) {
       const figures = await measure({
         binary: path ?? "",
-        mode,
+        mode: mode === "nftables-compact" ? "nftables" : mode,
         services,
         endpoints: 10,
         changes: Number(option("changes") ?? 10),
         all: !args.includes("--quick"),
-        ...(who === "ours" && option("gate") !== undefined ? { gates: option("gate") ?? "" } : {}),
+        ...(who === "ours" && gate !== undefined ? { gates: gate } : {}),
       });
       all.set(who, [...(all.get(who) ?? []), figures]);
     }

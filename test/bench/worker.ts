@@ -222,7 +222,24 @@ function raw(): Figures {
     sh(`unshare -n sh -c '${load}'`);
     return performance.now() - began;
   });
-  return { raw_load_ms: median(times) };
+  return { raw_load_ms: median(times), ...rawChange() };
+}
+
+/** The compact layout: the tool alone replaces the endpoints of one Service in the same table. */
+function rawChange(): Figures {
+  if (input.gates !== "KubeProxyNFTablesCompact") return {};
+  const keys = Array.from({ length: input.endpoints }, (_, i) => `10.96.0.2 . 80 . ${i}`);
+  const map = "element ip kube-proxy tcp-endpoints";
+  const added = keys.map((key) => `${key} : 10.248.0.1 . 8080`);
+  writeFileSync(`${dir}/change`, `delete ${map} { ${keys.join(", ")} }\nadd ${map} { ${added.join(", ")} }\n`);
+  const loop = `for i in 1 2 3 4 5 6 7 8 9 10; do s=$(date +%s%N); nft -f ${dir}/change; e=$(date +%s%N); echo $((e-s)); done`;
+  const { stdout } = Bun.spawnSync(["unshare", "-n", "sh", "-c", `nft -f ${dir}/rules && ${loop}`]);
+  const times = stdout
+    .toString()
+    .trim()
+    .split("\n")
+    .map((ns) => Number(ns) / 1e6);
+  return { raw_change_ms: median(times) };
 }
 
 async function stop(proxy: Bun.Subprocess): Promise<void> {
