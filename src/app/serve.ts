@@ -34,7 +34,7 @@ export async function serve(inputs: ServeInputs): Promise<number> {
     if (inputs.kind === "cleanup")
       return await cleanupCommand(inputs.config, log, (line) => standardOutput().out(`${line}\n`));
     await runProxy(inputs, log, stop.signal);
-    log.info("Stopped; rules stay in place");
+    if (!inputs.options.initOnly) log.info("Stopped; rules stay in place");
     return 0;
   } catch (error) {
     // The wait for a Node or a list ends with the abort's own error.
