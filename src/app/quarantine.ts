@@ -11,7 +11,7 @@ interface Entry extends Quarantine {
   readonly nextTry: number;
 }
 
-const firstTry = 30_000;
+const firstTry = 5_000;
 const longestTry = 600_000;
 
 /** What is quarantined in one family. Times are milliseconds since the epoch. */

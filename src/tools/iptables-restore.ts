@@ -1,6 +1,7 @@
 /** Input for `iptables-restore --noflush` in sections, and which input line an error of it names. */
 import type { Family } from "../model/family.ts";
 import type { ExecStep } from "../model/step.ts";
+import { timeLimit } from "./time-limit.ts";
 
 /** Seconds to wait for the xtables lock; exit code 4 afterwards. */
 const lockWait = "5";
@@ -25,10 +26,10 @@ export function section(table: string, body: readonly string[]): string[] {
   return [`*${table}\n`, ...body, "COMMIT\n"];
 }
 
-/** `input`: whole sections, in pieces; lines that no section names stay as they are in the kernel (`--noflush`). Time limit 120 s. */
+/** `input`: whole sections, in pieces; lines that no section names stay as they are in the kernel (`--noflush`). */
 export function restoreStep(family: Family, input: readonly string[], about: string): ExecStep {
   const tool = `${family.iptables}-restore`;
-  return { kind: "exec", tool, args: ["-w", lockWait, "--noflush"], input, timeoutMs: 120_000, about };
+  return { kind: "exec", tool, args: ["-w", lockWait, "--noflush"], input, timeoutMs: timeLimit(input), about };
 }
 
 /** One table as `iptables-save` prints it. */

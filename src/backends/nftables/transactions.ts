@@ -9,6 +9,7 @@ import {
   printChainRemoval,
   printTransaction,
 } from "../../tools/nft.ts";
+import { timeLimit } from "../../tools/time-limit.ts";
 import type { Change } from "../backend.ts";
 import { indexedMaps } from "./compact-base.ts";
 import { type Edit, newEdit, usesAny } from "./edit.ts";
@@ -166,7 +167,7 @@ function ownSets(edit: Edit, rules: NftChain["rules"]): readonly NftSet[] {
 }
 
 function transactionStep(input: readonly string[], about: string): Step {
-  return { kind: "exec", tool: "nft", args: ["-f", "-"], input, timeoutMs: 120_000, about };
+  return { kind: "exec", tool: "nft", args: ["-f", "-"], input, timeoutMs: timeLimit(input), about };
 }
 
 function transactionOf(edit: Edit, recreate: boolean): NftTransaction {
