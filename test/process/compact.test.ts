@@ -36,7 +36,7 @@ describe.skipIf(!fit)("the compact layout", () => {
     await compact.stop();
     const back = startProxy(api);
     await until(
-      () => !nftTable().includes("tcp-endpoints") && !nftTable().includes("lb-tcp"),
+      () => !nftTable().includes("tcp-endpoints"),
       () => back.log(),
     );
     expect(nftTable()).toMatch(/10\.96\.0\.10 \. tcp \. 80 : goto service-[A-Z2-7]{8}-ns\/web\/tcp\//);
