@@ -1,9 +1,6 @@
 /** `kube-proxy diff`: what the kernel holds against what it should hold, by chain, set and element, as a unified diff. */
-import { supportedFamilies } from "../app/host-setup.ts";
 import { backendOf } from "../app/modes.ts";
 import { ConfigError } from "../config/config-error.ts";
-import { localAddresses } from "../host/addresses.ts";
-import { hostFacts } from "../host/facts.ts";
 import { runSteps } from "../host/run.ts";
 import { readSysctl } from "../host/sysctl.ts";
 import type { Context } from "../model/context.ts";
@@ -11,14 +8,15 @@ import { makePlan } from "../model/planner.ts";
 import type { Snapshot } from "../model/snapshot.ts";
 import type { SysctlStep } from "../model/step.ts";
 import { type Section, sorted } from "../tools/section.ts";
-import type { CommandModule, Output } from "./commands.ts";
+import type { CommandModule } from "./commands.ts";
 import { dumpSections, readDump } from "./kernel-dump.ts";
 import { outputFlag, outputOf } from "./output-flag.ts";
 import { strayWords } from "./parse.ts";
 import { type Progress, showProgress } from "./progress.ts";
 import { openScratchNamespace, type ScratchNamespace } from "./scratch-namespace.ts";
-import { type Machine, readSituation, type Situation } from "./situation.ts";
+import { readSituation, type Situation } from "./situation.ts";
 import { situationFlags } from "./situation-flags.ts";
+import { thisMachine } from "./this-machine.ts";
 import { commandLog, Trouble } from "./trouble.ts";
 import { compareSections, type SectionDifference, unifiedText } from "./unified-diff.ts";
 
@@ -38,7 +36,7 @@ export const command: CommandModule = {
     if (faults.length > 0) throw new ConfigError(faults);
     const form = outputOf(parsed);
     if (process.getuid?.() !== 0) throw new Trouble("reading the kernel's rules needs root: run it with sudo");
-    const machine = (config: Situation["config"]) => thisMachine(config, output);
+    const machine = (config: Situation["config"]) => thisMachine("diff", config, output);
     const progress = showProgress(output);
     progress.say("Reading the objects");
     const ask = { name: "diff", table, parsed, output, machine, guessNode: false };
@@ -61,19 +59,6 @@ export const command: CommandModule = {
 interface FamilyDifference {
   readonly context: Context;
   readonly differences: readonly SectionDifference[];
-}
-
-/** What the running proxy would find out, without trying anything in the kernel. */
-async function thisMachine(config: Situation["config"], output: Output): Promise<Machine> {
-  const facts = await hostFacts({ wantNfacct: false });
-  if (config.mode !== "nftables" && facts.iptables === "none")
-    throw new Trouble('iptables is not installed: install the package "iptables"');
-  return {
-    facts,
-    localAddresses: (await localAddresses()).map(({ ip }) => ip),
-    supported: await supportedFamilies(config, commandLog("diff", output)),
-    assumptions: [],
-  };
 }
 
 async function compareAll({ contexts, snapshot }: Situation, progress: Progress): Promise<readonly FamilyDifference[]> {

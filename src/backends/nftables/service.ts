@@ -166,7 +166,7 @@ export function firewallChain(name: string, port: PortPlan, context: Context): N
  */
 function firewallRanges(port: PortPlan, context: Context): readonly string[] | undefined {
   const { sourceRanges: ranges, loadBalancerIPs } = port;
-  if (ranges.length === 0 || loadBalancerIPs.length === 0 || ranges.includes(context.family.any)) return undefined;
+  if (ranges.length === 0 || loadBalancerIPs.length === 0) return undefined;
   return ranges.some((range) => cidrContains(range, context.nodeIP)) ? [...ranges, ...loadBalancerIPs] : ranges;
 }
 
