@@ -1,4 +1,6 @@
 /** `bun prober.ts IP PORT`: connects as often as it can and prints, when told to end, how often that worked and how often not. */
+export {};
+
 const [ip = "", port = ""] = process.argv.slice(2);
 let good = 0;
 let bad = 0;

@@ -73,6 +73,11 @@ describe.skipIf(!fit).each(["nftables", "iptables"] as const)("%s", (mode) => {
     }
     await until(healthy, () => run.log(), 60_000);
     await settled();
+    // nftables: chains that were just unreferenced are deleted a little later.
+    await until(
+      () => !/chain (service|endpoint|external)-\S+ \{ \}/.test(dump("nftables")),
+      () => run.log(),
+    );
     expect(run.log()).not.toContain("Sync failed");
     prober.kill("SIGTERM");
     const said = JSON.parse(
