@@ -5,6 +5,8 @@ import type { NftChain, NftElement, NftSet } from "../../tools/nft.ts";
 export interface Edit {
   readonly deleteElements: Map<string, NftElement>;
   readonly addElements: Map<string, NftElement>;
+  /** Further new elements, of sets that hold none: free of duplicates, and too many to key. */
+  readonly bulk: NftElement[];
   readonly flushChains: Set<string>;
   readonly deleteChains: Set<string>;
   readonly addChains: Map<string, NftChain>;
@@ -18,6 +20,7 @@ export function newEdit(): Edit {
   return {
     deleteElements: new Map(),
     addElements: new Map(),
+    bulk: [],
     flushChains: new Set(),
     deleteChains: new Set(),
     addChains: new Map(),

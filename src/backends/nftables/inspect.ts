@@ -35,10 +35,17 @@ interface Sizes {
 function sizesOf(state: NftState): Sizes {
   const bySet = new Map<string, number>();
   const sum = { chains: 0, elements: 0 };
-  for (const group of [state.base, ...state.services.values()]) {
-    sum.chains += group.chains.length;
-    sum.elements += group.elements.length;
-    for (const { set } of group.elements) bySet.set(set, (bySet.get(set) ?? 0) + 1);
+  for (const { chains, elements } of [state.base, ...state.services.values()]) {
+    sum.chains += chains.length;
+    sum.elements += elements.length;
+    // Neighbours are mostly of one set.
+    let start = 0;
+    for (let i = 1; i <= elements.length; i++) {
+      const set = elements[start]?.set;
+      if (set === undefined || elements[i]?.set === set) continue;
+      bySet.set(set, (bySet.get(set) ?? 0) + i - start);
+      start = i;
+    }
   }
   return { ...sum, bySet };
 }

@@ -1,7 +1,7 @@
 /** From what the kernel was read to hold to the desired state: what is right stays, all else is corrected in one transaction. */
 import type { Context } from "../../model/context.ts";
 import type { StepResult } from "../../model/step.ts";
-import { cut, type NftChain, type NftSet, printRule, printType, TABLE } from "../../tools/nft.ts";
+import { cut, type NftChain, type NftElement, type NftSet, printRule, printType, TABLE } from "../../tools/nft.ts";
 import { type ListedChain, type ListedSet, type ListedTable, parseTable } from "../../tools/nft-list.ts";
 import type { Change, Reading } from "../backend.ts";
 import { type Edit, elementId, newEdit, usesAny } from "./edit.ts";
@@ -116,15 +116,25 @@ function sameListed(listed: ListedChain, chain: NftChain, replaced: ReadonlySet<
 function repairElements(edit: Edit, table: ListedTable | undefined, wanted: Wanted): void {
   for (const [name, elements] of wanted.elements) {
     const listed = edit.deleteSets.has(name) ? undefined : table?.sets.get(name)?.elements;
-    for (const [key, found] of listed ?? []) {
-      const element = elements.get(key);
-      const comment = element?.comment === undefined ? undefined : cut(element.comment);
-      if (element !== undefined && element.value === found.value && comment === found.comment) continue;
-      const gone = { set: name, key, ...(found.value === undefined ? {} : { value: found.value }) };
-      edit.deleteElements.set(elementId(gone), gone);
-    }
-    for (const [key, element] of elements)
-      if (listed?.has(key) !== true || edit.deleteElements.has(elementId(element)))
-        edit.addElements.set(elementId(element), element);
+    if (listed !== undefined && listed.size > 0) repairSet(edit, name, listed, elements);
+    else for (const element of elements.values()) edit.bulk.push(element);
   }
+}
+
+function repairSet(
+  edit: Edit,
+  set: string,
+  listed: ListedSet["elements"],
+  elements: ReadonlyMap<string, NftElement>,
+): void {
+  for (const [key, found] of listed) {
+    const element = elements.get(key);
+    const comment = element?.comment === undefined ? undefined : cut(element.comment);
+    if (element !== undefined && element.value === found.value && comment === found.comment) continue;
+    const gone = { set, key, ...(found.value === undefined ? {} : { value: found.value }) };
+    edit.deleteElements.set(elementId(gone), gone);
+  }
+  for (const [key, element] of elements)
+    if (!listed.has(key) || edit.deleteElements.has(elementId(element)))
+      edit.addElements.set(elementId(element), element);
 }

@@ -37,7 +37,7 @@ export function changeOf(
   const condemned = new Map(recreate ? [] : condemnedBefore);
   for (const name of edit.addChains.keys()) condemned.delete(name);
   for (const name of edit.stale) if (!edit.addChains.has(name)) condemned.set(name, now);
-  const counts = { chains: edit.addChains.size, elements: edit.addElements.size + edit.deleteElements.size };
+  const counts = { chains: edit.addChains.size, elements: elementCount(edit) };
   const steps = stepsOf(edit, context, recreate);
   const ripe = [...condemned].filter(([, since]) => now - since >= SETTLE_MS).map(([name]) => name);
   // Together with a change, or once it is due by itself; never in the change's own transaction, which must not fail.
@@ -179,7 +179,7 @@ function transactionOf(edit: Edit, recreate: boolean): NftTransaction {
     deleteSets: [...edit.deleteSets],
     addSets: [...edit.addSets.values()],
     addChains: [...edit.addChains.values()],
-    addElements: [...edit.addElements.values()],
+    addElements: [...edit.addElements.values(), ...edit.bulk],
   };
 }
 
@@ -196,6 +196,9 @@ function removalStep(names: readonly string[], { family }: Context): Step {
 }
 
 function aboutEdit(edit: Edit): string {
-  const elements = edit.addElements.size + edit.deleteElements.size;
-  return `${edit.addChains.size} chains, ${elements} elements`;
+  return `${edit.addChains.size} chains, ${elementCount(edit)} elements`;
+}
+
+function elementCount({ addElements, bulk, deleteElements }: Edit): number {
+  return addElements.size + bulk.length + deleteElements.size;
 }

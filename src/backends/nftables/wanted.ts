@@ -22,9 +22,19 @@ export function flatten(state: NftState, elementsOf: (set: string) => boolean = 
       if (set.dynamicTimeout === undefined && elementsOf(set.name)) elements.set(set.name, new Map());
     }
   }
-  for (const group of [state.base, ...state.services.values()])
-    for (const element of group.elements) elements.get(element.set)?.set(element.key, element);
+  for (const group of [state.base, ...state.services.values()]) addElements(elements, group.elements);
   return { chains, sets, elements };
+}
+
+function addElements(bySet: ReadonlyMap<string, Map<string, NftElement>>, elements: readonly NftElement[]): void {
+  let last = "";
+  let into: Map<string, NftElement> | undefined;
+  for (const element of elements) {
+    // Neighbours are mostly of one set.
+    if (element.set !== last) into = bySet.get(element.set);
+    last = element.set;
+    into?.set(element.key, element);
+  }
 }
 
 /** Whether a listed chain is the base chain, or the plain chain, that it should be. */
