@@ -50,6 +50,8 @@ export interface ProxyOptions {
   readonly config?: Readonly<Record<string, unknown>>;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Words before the binary's path: `unshare -p -f …`. */
+  readonly wrapper?: readonly string[];
   /** Text of the kubeconfig; default: the server's own. */
   readonly kubeconfig?: string;
   readonly hostname?: string | null;
@@ -127,7 +129,7 @@ export function startProxy(api: ApiServer | undefined, options: ProxyOptions = {
   writeFileSync(configFile, JSON.stringify(config));
   const hostname = options.hostname === null ? [] : ["--hostname-override", options.hostname ?? "node-1"];
   const args = ["--config", configFile, ...hostname, ...(options.args ?? [])];
-  return track(spawnBinary(args, dir, configFile, options.env));
+  return track(spawnBinary(args, dir, configFile, options.env, options.wrapper));
 }
 
 /** The binary with just these arguments. */
@@ -187,9 +189,15 @@ function spawnBinary(
   dir: string,
   configFile: string,
   env: Readonly<Record<string, string>> = {},
+  wrapper: readonly string[] = [],
 ): ProxyRun {
   const log = `${dir}/log`;
   const out = Bun.file(log);
-  const child = Bun.spawn([binary, ...args], { cwd: dir, stdout: out, stderr: out, env: { ...process.env, ...env } });
+  const child = Bun.spawn([...wrapper, binary, ...args], {
+    cwd: dir,
+    stdout: out,
+    stderr: out,
+    env: { ...process.env, ...env },
+  });
   return new ProxyRun(dir, configFile, child, log);
 }
