@@ -36,8 +36,10 @@ export function readDocument(file: string): Document {
   };
 }
 
-/** Both documents, README.md first. */
-export const documents: readonly Document[] = ["README.md", "CONTRIBUTING.md"].map(readDocument);
+/** README.md first, then CONTRIBUTING.md, then the rest. */
+export const documents: readonly Document[] = ["README.md", "CONTRIBUTING.md", "docs/nftables-compact.md"].map(
+  readDocument,
+);
 
 /** The cells of every table row below a heading, up to the next heading of that depth or above. */
 export function tableRows(text: string, heading: string): readonly (readonly string[])[] {
