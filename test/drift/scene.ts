@@ -24,7 +24,7 @@ export function replaceTools(pairs: Readonly<Record<string, string>>): () => voi
   const names = Object.entries(pairs);
   for (const [old, replacement] of names) sh(`mount --bind ${replacement} $(readlink -f ${old})`);
   return () => {
-    for (const [old] of names) sh(`umount $(readlink -f ${old})`);
+    for (const [old] of names) sh(`umount -l $(readlink -f ${old})`);
   };
 }
 

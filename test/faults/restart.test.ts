@@ -6,7 +6,7 @@ import { fit, get, healthy, newApi, type ProxyRun, resetHost, startProxy, until 
 import { node1, service, slice } from "../process/objects.ts";
 
 /** How often the proxy is killed; 200 is the whole test. */
-const kills = Number(process.env["KP_RESTARTS"] ?? 20);
+const kills = Number(process.env["KP_RESTARTS"] ?? 12);
 const services = 1000;
 const seed = Number(process.env["KP_RESTART_SEED"] ?? Date.now() % 1_000_000);
 

@@ -44,6 +44,6 @@ exec -a "$0" "$real" "$@"
       sh(`mv ${dir}/body.new ${dir}/body`);
     },
     clear: () => rmSync(`${dir}/body`, { force: true }),
-    remove: () => void tryRun(`umount ${target}`),
+    remove: () => void tryRun(`umount -l ${target}`),
   };
 }
