@@ -1,5 +1,6 @@
 /** README.md and CONTRIBUTING.md as data: their fenced blocks, commands, tables and words. */
 import { readFileSync } from "node:fs";
+import { Glob } from "bun";
 
 export const root = `${import.meta.dir}/../..`;
 
@@ -37,9 +38,11 @@ export function readDocument(file: string): Document {
 }
 
 /** README.md first, then CONTRIBUTING.md, then the rest. */
-export const documents: readonly Document[] = ["README.md", "CONTRIBUTING.md", "docs/nftables-compact.md"].map(
-  readDocument,
-);
+export const documents: readonly Document[] = [
+  "README.md",
+  "CONTRIBUTING.md",
+  ...[...new Glob("docs/*.md").scanSync(root)].sort(),
+].map(readDocument);
 
 /** The cells of every table row below a heading, up to the next heading of that depth or above. */
 export function tableRows(text: string, heading: string): readonly (readonly string[])[] {

@@ -16,6 +16,7 @@ export const treatments: readonly (readonly [RegExp, Treatment])[] = [
   [/^scripts\/test\b/, checked("it is what runs this test")],
   [/^scripts\/check$/, checked("it is the first step of scripts/test")],
   [/^scripts\/build$/, checked("it is a step of scripts/test, and other tests use what it built")],
+  [/^KP_NETNS=1 unshare -n -m npx bun test\/soak\/run\.ts /, checked("it takes an hour; test/soak runs a short form")],
   [/^(KP_NETNS=1 unshare -n -m )?npx bun test test\//, checked("scripts/test runs these groups anyway")],
   [/^scripts\/demo$/, run],
   [
