@@ -180,7 +180,7 @@ test("variables and events named are in the code", () => {
   const places = [sources, ...outside];
   expect(variables.filter((v) => !places.some((text) => text.includes(v)))).toEqual([]);
   const app = [...new Glob("src/app/*.ts").scanSync(root)].map((f) => readFileSync(`${root}/${f}`, "utf8")).join("\n");
-  const told = [...app.matchAll(/\bwarn\("([A-Z][A-Za-z]+)"|reason: "([A-Z][A-Za-z]+)"/g)].map(
+  const told = [...app.matchAll(/\bwarn\(\s*"([A-Z][A-Za-z]+)"|reason: "([A-Z][A-Za-z]+)"/g)].map(
     (m) => m[1] ?? m[2] ?? "",
   );
   const line = readme.text.split("\n").find((l) => l.startsWith("Events on the Node"));
