@@ -33,7 +33,9 @@ describe.skipIf(!fit).each([...ways])("$variant, noticed by $way", ({ variant, w
     console.log(`drift ${variant} by ${way}: ${times.join(", ")}`);
   });
 
-  for (const mutation of mutations(variant)) {
+  // What polls is the same for all; iptables-legacy, which has nothing else, goes through the whole list.
+  const few = way === "polling" && variant !== "iptables-legacy";
+  for (const mutation of mutations(variant).filter((_, i) => !few || i % 2 === 0)) {
     test(mutation.name, async () => {
       // The last repair ends monitors; then they are back.
       if (way === "events") await Bun.sleep(700);

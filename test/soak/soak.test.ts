@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { fit } from "../process/harness.ts";
 import { halves, soak } from "./soak.ts";
 
-const seconds = Number(process.env["KP_SOAK_SECONDS"] ?? 100);
+const seconds = Number(process.env["KP_SOAK_SECONDS"] ?? 90);
 
 test.skipIf(!fit)(
   `${seconds} seconds of churn at 300 Services: resident memory and open files are flat`,
