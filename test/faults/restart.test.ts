@@ -76,7 +76,7 @@ describe.skipIf(!fit).each(["nftables", "iptables"] as const)("%s", (mode) => {
     // nftables deletes chains that nothing refers to any more with the next change, a moment later.
     await until(
       async () => {
-        api.apply(slice("s0", [`10.244.5.${random.below(250)}`]));
+        api.apply([service("s0", { clusterIP: ipOf(0) }), slice("s0", [`10.244.5.${random.below(250)}`])]);
         await Bun.sleep(1000);
         return !/chain (service|endpoint|external)-\S+ \{ \}/.test(dump("nftables"));
       },
