@@ -63,6 +63,8 @@ export async function repair(): Promise<void> {
       drift.some((d) => d.kind === kind),
       `${command} is noticed: ${JSON.stringify(drift)}`,
     );
+    // As the loop does after a look that found something.
+    proxy.reconciler.forget();
     await proxy.settle(both);
     assert.equal(everything(), before, `${command} is repaired`);
     assert.deepEqual(await proxy.reconciler.inspect(), []);
