@@ -45,7 +45,7 @@ export interface Servers {
   close(): void;
 }
 
-const retryMs = 5_000;
+const retryMs = 1_000;
 
 /** Throws Exit when an address cannot be had and bindAddressHardFail is set. */
 export function startServers(inputs: ServerOptions): Servers {
