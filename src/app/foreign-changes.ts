@@ -16,8 +16,13 @@ export interface ForeignChangesOptions {
   readonly look: (by: string) => Promise<boolean>;
 }
 
-/** Runs until the returned function is called. */
-export function watchForeignChanges({ mode, log, children, repair, look }: ForeignChangesOptions): () => void {
+export interface ForeignWatch {
+  /** Both monitors are there: nothing that they can see is missed. */
+  running(): boolean;
+  close(): void;
+}
+
+export function watchForeignChanges({ mode, log, children, repair, look }: ForeignChangesOptions): ForeignWatch {
   const suspicions = new Suspicions({
     now: () => performance.now(),
     repair,
@@ -41,8 +46,11 @@ export function watchForeignChanges({ mode, log, children, repair, look }: Forei
       onRestart: () => suspicions.monitorStarted(),
     });
   });
-  return () => {
-    for (const monitor of monitors) monitor.close();
-    suspicions.close();
+  return {
+    running: () => monitors.every((monitor) => monitor.running),
+    close: () => {
+      for (const monitor of monitors) monitor.close();
+      suspicions.close();
+    },
   };
 }

@@ -38,6 +38,8 @@ export interface LoopOptions {
   readonly minSyncPeriod: number;
   readonly syncPeriod: number;
   readonly now: () => number;
+  /** Events tell of changes by others right now. */
+  readonly watched: () => boolean;
   readonly onQueued: (family: FamilyName, now: number) => void;
   /** After each family's sync; `applied` is set when it succeeded. Must return at once. */
   readonly onSynced: (report: SyncReport, plan: Plan | undefined, applied: Plan | undefined, context: Context) => void;
@@ -45,6 +47,9 @@ export interface LoopOptions {
   /** An error that should not happen, `crashes` in a row of this family. */
   readonly onCrash: (family: FamilyName, error: unknown, crashes: number) => void;
 }
+
+/** With events, a look that takes 100 ms is taken every 50 s at most: two thousandths of the time. */
+const watchedRest = 500;
 
 /** A full reconcile from what the kernel holds, at least so often. */
 const fullPeriod = 3_600_000;
@@ -57,6 +62,9 @@ export class SyncLoop {
   readonly #repairs = new Map<FamilyName, Repairs>();
   #inspection: ReturnType<typeof setInterval> | undefined;
   #lastFull: number;
+  #lookedAt = 0;
+  /** Milliseconds. */
+  #lookTook = 0;
   #busy: Promise<unknown> = Promise.resolve();
 
   constructor(options: LoopOptions) {
@@ -73,7 +81,7 @@ export class SyncLoop {
 
   start(): void {
     this.request();
-    this.#inspection = setInterval(() => void this.#exclusive(() => this.#inspectAll("")), this.#options.syncPeriod);
+    this.#inspection = setInterval(() => this.#regularLook(), this.#options.syncPeriod);
   }
 
   /** Something changed. */
@@ -112,6 +120,13 @@ export class SyncLoop {
         this.request();
       },
     });
+  }
+
+  /** Where events tell of changes a look is a safety net, and may take only a small part of the time. */
+  #regularLook(): void {
+    const { watched, now } = this.#options;
+    if (watched() && now() - this.#lookedAt < this.#lookTook * watchedRest) return;
+    void this.inspect();
   }
 
   /** Syncs and inspections take turns: each would see the other's half-done work. */
@@ -159,6 +174,7 @@ export class SyncLoop {
   /** True when something was found. */
   async #inspectAll(by: string): Promise<boolean> {
     let found = false;
+    const began = this.#options.now();
     for (const { loop } of this.#options.families) {
       try {
         const drift = await loop.inspect();
@@ -175,6 +191,8 @@ export class SyncLoop {
         this.request();
       }
     }
+    this.#lookedAt = this.#options.now();
+    this.#lookTook = this.#lookedAt - began;
     // Also without changes: a full reconcile is due at some time.
     if (this.#options.now() - this.#lastFull >= fullPeriod) this.request();
     return found;

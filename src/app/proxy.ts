@@ -15,7 +15,7 @@ import { watchConfigFile } from "./config-changes.ts";
 import { type ContextInputs, type Contexts, makeContexts } from "./contexts.ts";
 import type { ProxyEvents } from "./events.ts";
 import { Exit } from "./exit.ts";
-import { watchForeignChanges } from "./foreign-changes.ts";
+import { type ForeignWatch, watchForeignChanges } from "./foreign-changes.ts";
 import { removeLeftovers } from "./leftovers.ts";
 import { listen } from "./listen.ts";
 import { LocalhostNodePorts } from "./localhost-node-ports.ts";
@@ -77,6 +77,8 @@ class RunningProxy {
   readonly #closers: (() => void)[] = [];
   #inputs: ContextInputs;
   #ready = false;
+  /** What tells of all changes to our rules; undefined: nothing does. */
+  #watch: ForeignWatch | undefined;
 
   constructor(inputs: ProxyInputs) {
     this.#in = inputs;
@@ -104,6 +106,7 @@ class RunningProxy {
       log,
       ...syncPeriods(config),
       now: Date.now,
+      watched: () => this.#watch?.running() === true,
       onQueued: (family, now) => {
         status.queued(family, now);
         servers.recorder.queued(family, now);
@@ -241,15 +244,17 @@ class RunningProxy {
       this.#replan({ ...this.#inputs, localAddresses: list.map((a) => a.ip) });
     const addresses = new AddressWatch(this.#in.localAddresses, { log, onChange });
     this.#closers.push(() => addresses.close());
-    this.#closers.push(
-      watchForeignChanges({
-        mode: config.mode,
-        log,
-        children: this.#in.children,
-        repair: (family, drift, by) => this.#loop.repair(family, drift, by),
-        look: (by) => this.#loop.inspect(by),
-      }),
-    );
+    const watch = watchForeignChanges({
+      mode: config.mode,
+      log,
+      children: this.#in.children,
+      repair: (family, drift, by) => this.#loop.repair(family, drift, by),
+      look: (by) => this.#loop.inspect(by),
+    });
+    this.#closers.push(() => watch.close());
+    // There are no events of iptables-legacy, sets and virtual servers.
+    const { iptables } = this.#inputs.facts;
+    if (config.mode === "nftables" || (config.mode === "iptables" && iptables === "nft")) this.#watch = watch;
   }
 }
 

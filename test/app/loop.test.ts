@@ -50,6 +50,7 @@ function start(loop: FamilyLoop, options: Partial<ConstructorParameters<typeof S
     // Also the longest pause between retries.
     syncPeriod: 20,
     now: Date.now,
+    watched: () => false,
     onQueued: () => {},
     onSynced: (report) => synced.push(report),
     onDrift: (_, found) => drifts.push(found),
@@ -147,6 +148,21 @@ test("drift that comes back at each look is repaired once a second at most", asy
   expect(drifts.length).toBeLessThan(looks);
   expect(drifts[0]).toMatchObject({ drift: [{ kind: "rule", what: "x" }], by: "", returns: 0, nextMs: 1000 });
   expect(loop.forgotten).toBe(drifts.length);
+});
+
+test("looks that cost something are rare while events tell of changes, and regular while nothing does", async () => {
+  const looks = { watched: 0, blind: 0 };
+  for (const way of ["watched", "blind"] as const) {
+    const loop = family(() => {});
+    loop.inspect = async () => {
+      looks[way]++;
+      await Bun.sleep(15);
+      return [];
+    };
+    start(loop, { watched: () => way === "watched", syncPeriod: 10 });
+  }
+  await until(() => looks.blind >= 5);
+  expect(looks.watched).toBe(1);
 });
 
 test("1,000 changes within a moment are a handful of syncs", async () => {
