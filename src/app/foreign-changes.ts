@@ -19,6 +19,9 @@ export interface ForeignChangesOptions {
 export interface ForeignWatch {
   /** Both monitors are there: nothing that they can see is missed. */
   running(): boolean;
+  /** No events are wanted until `resume`; then there is a look instead. */
+  pause(): void;
+  resume(): void;
   close(): void;
 }
 
@@ -48,6 +51,12 @@ export function watchForeignChanges({ mode, log, children, repair, look }: Forei
   });
   return {
     running: () => monitors.every((monitor) => monitor.running),
+    pause: () => {
+      for (const monitor of monitors) monitor.pause();
+    },
+    resume: () => {
+      for (const monitor of monitors) monitor.resume();
+    },
     close: () => {
       for (const monitor of monitors) monitor.close();
       suspicions.close();

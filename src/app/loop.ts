@@ -62,6 +62,7 @@ export class SyncLoop {
   readonly #repairs = new Map<FamilyName, Repairs>();
   #inspection: ReturnType<typeof setInterval> | undefined;
   #lastFull: number;
+  #looking = false;
   #lookedAt = 0;
   /** Milliseconds. */
   #lookTook = 0;
@@ -125,8 +126,11 @@ export class SyncLoop {
   /** Where events tell of changes a look is a safety net, and may take only a small part of the time. */
   #regularLook(): void {
     const { watched, now } = this.#options;
-    if (watched() && now() - this.#lookedAt < this.#lookTook * watchedRest) return;
-    void this.inspect();
+    if (this.#looking || (watched() && now() - this.#lookedAt < this.#lookTook * watchedRest)) return;
+    this.#looking = true;
+    void this.inspect().finally(() => {
+      this.#looking = false;
+    });
   }
 
   /** Syncs and inspections take turns: each would see the other's half-done work. */

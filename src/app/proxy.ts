@@ -10,6 +10,7 @@ import type { Context } from "../model/context.ts";
 import type { FamilyName } from "../model/family.ts";
 import type { Plan } from "../model/plan.ts";
 import type { SyncReport } from "../model/report.ts";
+import type { Step, StepResult } from "../model/step.ts";
 import type { ChildProcesses } from "./child-processes.ts";
 import { watchConfigFile } from "./config-changes.ts";
 import { type ContextInputs, type Contexts, makeContexts } from "./contexts.ts";
@@ -51,6 +52,9 @@ export interface ProxyInputs {
   readonly events: ProxyEvents;
 }
 
+/** Characters of input to the tools from which on monitors are paused: some 300 Services. */
+const bulkText = 200_000;
+
 /** Unexpected errors of one family in a row that end the process. */
 const mostCrashes = 3;
 
@@ -79,13 +83,15 @@ class RunningProxy {
   #ready = false;
   /** What tells of all changes to our rules; undefined: nothing does. */
   #watch: ForeignWatch | undefined;
+  #monitors: ForeignWatch | undefined;
 
   constructor(inputs: ProxyInputs) {
     this.#in = inputs;
     this.#news = new ProxyNews(inputs);
     this.#clashes = new PortClashes(inputs);
     this.#inputs = inputs.inputs;
-    const { config, log, status, servers, store, run } = inputs;
+    const { config, log, status, servers, store } = inputs;
+    const run: RunSteps = (steps) => this.#runUnwatched(steps);
     this.#loops = inputs.contexts.list.map((context) => makeLoop(context, { run, now: Date.now }));
     this.#cleaners = byFamily(
       this.#loops,
@@ -238,6 +244,21 @@ class RunningProxy {
     if (changed) this.#loop.request();
   }
 
+  /** The monitors need not read a bulk of our own changes; the look when they are back finds what others did meanwhile. */
+  async #runUnwatched(steps: readonly Step[]): Promise<readonly StepResult[]> {
+    const size = steps.reduce(
+      (n, s) => n + (s.kind === "exec" ? (s.input ?? []).reduce((m, t) => m + t.length, 0) : 0),
+      0,
+    );
+    const bulk = size > bulkText;
+    if (bulk) this.#monitors?.pause();
+    try {
+      return await this.#in.run(steps);
+    } finally {
+      if (bulk) this.#monitors?.resume();
+    }
+  }
+
   #watchHost(): void {
     const { config, log } = this.#in;
     const onChange = (list: readonly LocalAddress[]): void =>
@@ -251,6 +272,7 @@ class RunningProxy {
       repair: (family, drift, by) => this.#loop.repair(family, drift, by),
       look: (by) => this.#loop.inspect(by),
     });
+    this.#monitors = watch;
     this.#closers.push(() => watch.close());
     // There are no events of iptables-legacy, sets and virtual servers.
     const { iptables } = this.#inputs.facts;
