@@ -50,6 +50,8 @@ export interface LoopOptions {
 
 /** With events, a look that takes 100 ms is taken every 50 s at most: two thousandths of the time. */
 const watchedRest = 500;
+/** Without, it may take a twentieth: a table that takes 2 s to read is read every 40 s at most. */
+const blindRest = 20;
 
 /** A full reconcile from what the kernel holds, at least so often. */
 const fullPeriod = 3_600_000;
@@ -126,7 +128,8 @@ export class SyncLoop {
   /** Where events tell of changes a look is a safety net, and may take only a small part of the time. */
   #regularLook(): void {
     const { watched, now } = this.#options;
-    if (this.#looking || (watched() && now() - this.#lookedAt < this.#lookTook * watchedRest)) return;
+    const rest = this.#lookTook * (watched() ? watchedRest : blindRest);
+    if (this.#looking || now() - this.#lookedAt < rest) return;
     this.#looking = true;
     void this.inspect().finally(() => {
       this.#looking = false;

@@ -16,8 +16,8 @@ export interface SuspicionOptions {
 /** The monitors tell of one transaction within so many milliseconds. */
 const gatherMs = 50;
 const shortestPause = 1_000;
-/** A look that takes 300 ms is taken every 1.5 seconds at most. */
-const restFactor = 5;
+/** A look that takes 300 ms is taken every 3 seconds at most. */
+const restFactor = 10;
 const mostNames = 3;
 
 export class Suspicions {
