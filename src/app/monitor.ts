@@ -89,7 +89,11 @@ export class Monitor {
       this.#child = child;
       // The terminal's last bytes come after the exit.
       void child.exited.then(() =>
-        setTimeout(() => this.#ended(performance.now() - startedAt, child === this.#ending), 50),
+        setTimeout(() => {
+          // Bun keeps the terminal's descriptors otherwise.
+          child.terminal?.close();
+          this.#ended(performance.now() - startedAt, child === this.#ending);
+        }, 50),
       );
     } catch (error) {
       log.warn("The monitor could not be started: changes by others are found by polling", { reason: String(error) });

