@@ -4,6 +4,7 @@ import type { Sample } from "../metrics/registry.ts";
 import type { Context } from "../model/context.ts";
 import type { LocalhostNodePorts } from "./localhost-node-ports.ts";
 import type { RunSteps } from "./modes.ts";
+import { readKernel } from "./read.ts";
 
 const prefix = "kubeproxy_nftables_localhost_nodeport_";
 
@@ -15,7 +16,7 @@ export async function localhostSamples(
 ): Promise<readonly Sample[]> {
   const labels = { ip_family: context.family.name };
   const reading = rejectedPackets(context);
-  const rejected = reading.parse(await run(reading.steps));
+  const rejected = await readKernel(reading, run);
   return [
     { name: `${prefix}listeners`, labels, value: ports.listeners },
     { name: `${prefix}listener_creation_failures_total`, labels, value: ports.failures },

@@ -8,6 +8,7 @@ import { probeCompact, probe as probeNftables } from "../backends/nftables/probe
 import type { Context, ProxyMode } from "../model/context.ts";
 import type { Step, StepResult } from "../model/step.ts";
 import type { FamilyLoop } from "./loop.ts";
+import { readKernel } from "./read.ts";
 import { Reconciler } from "./reconciler.ts";
 
 export type RunSteps = (steps: readonly Step[]) => Promise<readonly StepResult[]>;
@@ -53,11 +54,11 @@ export async function probeMode(
     case "nftables": {
       const skipKernelVersionCheck = (env["KUBE_PROXY_NFTABLES_SKIP_KERNEL_VERSION_CHECK"] ?? "") !== "";
       const reading = probeNftables(context, { skipKernelVersionCheck });
-      return { faults: reading.parse(await run(reading.steps)).faults, warnings: [] };
+      return { faults: (await readKernel(reading, run)).faults, warnings: [] };
     }
     case "ipvs": {
       const reading = probeIpvs(context);
-      const { errors, warnings } = reading.parse(await run(reading.steps));
+      const { errors, warnings } = await readKernel(reading, run);
       return { faults: errors, warnings };
     }
   }
@@ -67,7 +68,7 @@ export async function probeMode(
 export async function probeLayout(context: Context, run: RunSteps): Promise<string | undefined> {
   if (context.mode !== "nftables" || !context.gates.nftablesCompact) return undefined;
   const reading = probeCompact(context);
-  return reading.parse(await run(reading.steps));
+  return readKernel(reading, run);
 }
 
 // --- internal ---
